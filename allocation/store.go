@@ -190,9 +190,9 @@ type Store interface {
 	// limit, with the version to ask for next.
 	Budgets(ctx context.Context, since uint64, limit int) ([]policy.Budget, uint64, error)
 
-	// Due names up to limit budgets, not locked by another transaction, that
-	// have a lease to reclaim, an ended lease to purge, or a finished window or
-	// deletion to tidy up at the store's current time.
+	// Due names up to limit budgets, not locked by another transaction, whose
+	// State.NextDue, as of their last write, is not after the governed time. The
+	// store keeps that time beside each budget.
 	Due(ctx context.Context, limit int) ([]string, error)
 
 	// View loads states without locks from one consistent snapshot, for audits

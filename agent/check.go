@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+)
+
+// Check asks whether a request may pass.
+type Check struct {
+	// Descriptors are matched to budgets; every budget that matches must have
+	// the cost. 1 to 64 pairs, keys and values of 1 to 256 bytes; a repeated
+	// key is refused.
+	Descriptors []Descriptor
+	// Budgets asks by name instead; exactly one of the two is set.
+	Budgets []string
+	// Cost in tokens; 0 is a peek, which charges nothing. At most
+	// lease.MaxTokens.
+	Cost lease.Tokens
+	// RequestID makes a repetition return the first answer; "" for none, at
+	// most 256 bytes.
+	RequestID string
+	// Deadline is how long the caller waits for an answer; 0 takes the agent's
+	// default.
+	Deadline time.Duration
+}
+
+// Descriptor is one property of a request.
+type Descriptor struct{ Key, Value string }
+
+// Outcome is what an Answer says.
+type Outcome uint8
+
+const (
+	// Allowed means that the cost was charged in all matched budgets.
+	Allowed Outcome = iota + 1
+	// Denied means a quota denial on evidence: 429.
+	Denied
+	// Unavailable means that no decision could be made: 503.
+	Unavailable
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case Allowed:
+		return "allowed"
+	case Denied:
+		return "denied"
+	case Unavailable:
+		return "unavailable"
+	}
+	return "invalid"
+}
+
+// Mode says on what an Answer rests; a metric label.
+type Mode uint8
+
+const (
+	// FromPrefetch means tokens in this process's memory.
+	FromPrefetch Mode = iota + 1
+	// FromStore means the region's wallet.
+	FromStore
+	// FromLocal means the local allowance of allow_local.
+	FromLocal
+	// FromMemory means a denial remembered from a moment ago, or an answer that
+	// needs no tokens (never, nothing matched).
+	FromMemory
+)
+
+func (m Mode) String() string {
+	switch m {
+	case FromPrefetch:
+		return "prefetch"
+	case FromStore:
+		return "store"
+	case FromLocal:
+		return "local"
+	case FromMemory:
+		return "memory"
+	}
+	return "invalid"
+}
+
+// Answer is the decision. With several budgets the numbers describe the one
+// that denied, or of those that allowed the one with the least remaining.
+type Answer struct {
+	Outcome Outcome
+	Mode    Mode
+	// Budget is the decisive budget's name; "" when nothing matched.
+	Budget string
+	// Version is its policy version.
+	Version uint64
+	// Limit is the contract: burst, or quota.
+	Limit lease.Tokens
+	// Remaining is what this region could admit now.
+	Remaining lease.Tokens
+	// RetryAfter is the time until this cost could pass, rounded up to a
+	// millisecond; 0 when allowed or unknown.
+	RetryAfter time.Duration
+	// ResetAfter is the time to a full share, or to the window's end.
+	ResetAfter time.Duration
+	// Never means that the cost is above what the contract could ever grant.
+	Never bool
+	// Reason is one of a fixed set of words: ok, no_budget_matched, peek,
+	// pool_empty, ceiling_reached, share_reached, share_empty, limit_zero,
+	// never, no_lease, store_unavailable, local_allowance,
+	// local_allowance_empty, request_pending.
+	Reason string
+}
