@@ -119,7 +119,8 @@ type Lease struct {
 	MintCarry int64
 	MintedAt  lease.Time
 	// Hold is what the lease may still spend without the ledger knowing:
-	// Granted - Used - Returned of a lump, Beta of a share; 0 once ended.
+	// Granted - Used - Returned of a lump, Beta of a share; 0 once ended, save
+	// for a Regranted share's remainder, which leaves at Reclaim.
 	Hold lease.Tokens
 
 	// TTL was told last; Reclaim is when the hold is written off unless the

@@ -98,9 +98,10 @@ type Report struct {
 	// Want is the total hold wanted of a lump, absolute, so that asking again
 	// asks for no more.
 	Want Tokens
-	// Regrant says that the store lost this region's earlier leases of this
-	// kind and that the budget's owner chose on_store_loss: regrant.
-	Regrant bool
+	// Regrant names the region's earlier share of this kind that its store has
+	// lost, when the budget's owner chose on_store_loss: regrant; "" for none.
+	// It is named, so that a late message never ends a later lease.
+	Regrant Incarnation
 }
 
 // LocalUse is a cumulative count of tokens admitted without a lease. Source is
@@ -163,6 +164,10 @@ type State struct {
 	Short Shortage
 	// RetryAfter, with Short, is when more may be there; 0 if unknown.
 	RetryAfter time.Duration
+	// Holder, with NotPlanned for a share, is the unended lease of the same
+	// region and kind that stands in its way; a region whose store has lost it
+	// names it in Regrant next time.
+	Holder Incarnation
 }
 
 // Shortage is the ledger's reason for granting less than was wanted. A quota

@@ -42,6 +42,9 @@ type Lease struct {
 	// Deadline is when the lease stops, on the store's clock; 0 until a reply
 	// was installed. A lease past it is dead and stays dead.
 	Deadline lease.Time
+	// Lost is an earlier share of this kind that another life of the store held:
+	// open remembers it from a void row, install from an answer's Holder.
+	Lost lease.Incarnation
 	// Closed is set by close: nothing can be taken any more.
 	Closed bool
 	// Ended is set by an installed reply that says so: open may begin anew.
@@ -161,7 +164,8 @@ type Intent struct {
 	// Incarnation must be the row's.
 	Incarnation lease.Incarnation
 	Want        lease.Tokens
-	Regrant     bool
+	// Regrant puts the lease's Lost incarnation into the report.
+	Regrant bool
 	// LowerX and LowerBeta cut a share at once, before anything is said: a
 	// zero LowerX.Per or a negative LowerBeta leaves it alone. Balance above
 	// the new beta is dropped.
