@@ -22,10 +22,12 @@ func DefaultClocks() Clocks {
 
 // Guard returns how long after a lease's deadline, as the region counts it
 // from before it asked, the ledger must wait before it takes the lease back:
-// ttl·((1+rho)/(1-rho) - 1) + BackStep + Quantum, rounded up (DESIGN 4,
-// THEORY 2.5). Network delay needs no term: it only shortens the usable time.
+// (ttl + BackStep)·((1+rho)/(1-rho) - 1) + BackStep + Quantum, rounded up. That
+// is the guard of DESIGN 4 and THEORY 2.5, with the time lived through twice
+// after a backward step drifting too. Network delay needs no term: it only
+// shortens the usable time.
 func (c Clocks) Guard(ttl time.Duration) time.Duration {
-	us := int64(ttl / time.Microsecond)
+	us := int64((ttl + c.BackStep) / time.Microsecond)
 	den := 1_000_000 - c.DriftPPM
 	drift := (us*2*c.DriftPPM + den - 1) / den
 	return time.Duration(drift+1)*time.Microsecond + c.BackStep + c.Quantum
