@@ -1,0 +1,60 @@
+# Everything a contributor types. `make help` lists it.
+GO ?= go
+LINT = $(GO) tool -modfile=tools/golangci-lint/go.mod golangci-lint
+# Packages whose tests start goroutines that share state.
+RACE = ./lease/... ./allocation ./allocation/memory ./agent/... ./regionstore ./regionstore/memory ./internal/app/...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: ## everything in one process, embedded, until interrupted
+	$(GO) run ./cmd/allocator dev
+
+.PHONY: servers
+servers: ## install Postgres and Redis where they are missing
+	@scripts/install-test-servers.sh
+
+.PHONY: test
+test: servers ## all tests, on real Postgres and Redis that they start
+	$(GO) test -count=1 ./...
+	$(GO) test -count=1 -tags mutants -run Mutant ./...
+
+.PHONY: test-race
+test-race: servers ## the concurrent packages under the race detector
+	$(GO) test -count=1 -race $(RACE)
+
+.PHONY: acceptance
+acceptance: servers ## 60 s of shifting load on real servers, with an agent killed and an allocator restarted
+	$(GO) run ./internal/acceptance/cmd
+
+.PHONY: fuzz
+fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
+	@scripts/fuzz.sh $(or $(FUZZTIME),30s)
+
+.PHONY: vet
+vet: ## go vet, with and without the mutants
+	$(GO) vet ./...
+	$(GO) vet -tags mutants ./...
+
+.PHONY: fmt
+fmt: ## format all Go code
+	$(LINT) fmt ./...
+
+.PHONY: lint
+lint: ## format check and linters
+	$(LINT) fmt --diff ./...
+	$(LINT) run ./...
+
+.PHONY: generate
+generate: ## make the generated code from the .proto files
+	tools/generate.sh
+
+.PHONY: verify
+verify: ## check that generated code and go.mod are current
+	tools/verify-generated.sh
+	$(GO) mod tidy -diff
+	$(GO) mod verify
