@@ -1,6 +1,9 @@
 package allocation
 
 import (
+	"math"
+	"time"
+
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )
@@ -36,4 +39,157 @@ func saturatingMul(a, b lease.Tokens) lease.Tokens {
 		return lease.MaxTokens
 	}
 	return a * b
+}
+
+// Plan says what each region should hold of the pool p at the time now, sorted
+// by region. It is pure; what it lists is a goal, which the ledger approaches
+// as far as the pool has room. A region that is not listed should hold nothing.
+// Plan reads the paced flag of the regions' rows as hysteresis: the caller
+// remembers there what was planned.
+func Plan(s *State, p *Pool, now lease.Time) []Target {
+	regions := planned(s, p, now)
+	switch {
+	case s.Budget.Contract.IsQuota() && s.Budget.Strategy == policy.Dynamic:
+		return planDynamicQuota(regions, p)
+	case s.Budget.Contract.IsQuota():
+		return planFixedQuota(s.Budget, regions, p)
+	case s.Budget.Strategy == policy.Dynamic:
+		return planDynamic(regions, p)
+	}
+	return planFixed(s.Budget, regions, p)
+}
+
+// reportEvery is how often a region looks whether it has something to say,
+// and decideTime what its own steps add to a round trip.
+const (
+	reportEvery = 100 * time.Millisecond
+	decideTime  = 20 * time.Millisecond
+)
+
+// Bounds on the round trip that a region's report may plead.
+const (
+	unknownRTT = 100 * time.Millisecond
+	longestRTT = 2 * time.Second
+)
+
+// regionView is what the planner knows about one region.
+type regionView struct {
+	name   string
+	weight int64
+	// floor and reserve are in the pool's unit.
+	floor   lease.Tokens
+	reserve Share
+	// demand is in tokens per second, faded by the region's silence; active is
+	// false once it has been silent for too long to count at all.
+	demand        float64
+	active        bool
+	waiting, want lease.Tokens
+	rtt           time.Duration
+	paced         bool
+	// granted is what a quota's window has granted to the region.
+	granted lease.Tokens
+	// x is its paced share as counted, lump its unspent lump tokens.
+	x, lump lease.Tokens
+}
+
+// idle regions are given tokens when they ask, not before.
+func (v regionView) idle() bool {
+	return v.demand == 0 && v.waiting == 0 && v.want == 0
+}
+
+// planned lists the regions that the budget names, or, where it names none,
+// those that it has heard from.
+func planned(s *State, p *Pool, now lease.Time) []regionView {
+	views := make([]regionView, 0, max(len(s.Budget.Regions), len(s.Regions)))
+	for _, r := range s.Budget.Regions {
+		views = append(views, regionView{
+			name:   r.Name,
+			weight: max(1, r.Weight),
+			floor:  r.Floor.In(p.Rate.Per, false).Tokens,
+			reserve: Share{
+				X:    r.Reserve.Rate.In(p.Rate.Per, false).Tokens,
+				Beta: r.Reserve.Burst,
+			},
+		})
+	}
+	if len(views) == 0 {
+		for _, r := range s.Regions {
+			views = append(views, regionView{name: r.Name, weight: 1})
+		}
+	}
+	for i := range views {
+		observe(&views[i], s, p, now)
+	}
+	return views
+}
+
+// observe adds to a view what the ledger has heard and counts.
+func observe(v *regionView, s *State, p *Pool, now lease.Time) {
+	v.rtt = unknownRTT
+	for i := range s.Regions {
+		if r := &s.Regions[i]; r.Name == v.name {
+			heard(v, r, p, s.Budget.TTL, now)
+		}
+	}
+	for i := range s.Leases {
+		l := &s.Leases[i]
+		if l.Region != v.name || l.Ending != Open || l.Window != p.Start {
+			continue
+		}
+		switch l.Kind {
+		case lease.Paced:
+			v.x += l.X
+		case lease.Lump:
+			v.lump += l.Hold
+		}
+	}
+}
+
+func heard(v *regionView, r *Region, p *Pool, ttl time.Duration, now lease.Time) {
+	weight := freshness(now.Sub(r.SeenAt), ttl)
+	v.active = weight > 0
+	v.demand = weight * finite(r.Demand)
+	v.paced = r.Paced
+	if v.active {
+		v.waiting, v.want = max(0, r.Waiting), max(0, r.Want)
+		// Whoever waits wants something, whatever its estimate says.
+		v.demand = max(v.demand, weight*float64(v.waiting))
+	}
+	if r.RTT > 0 {
+		v.rtt = min(r.RTT, longestRTT)
+	}
+	if r.Window == p.Start {
+		v.granted = r.WindowGranted
+	}
+}
+
+// freshness is how much of what a region said still counts after a silence:
+// all of it for as long as a healthy region may be silent, then less and
+// less, and nothing after four times that.
+func freshness(silence, ttl time.Duration) float64 {
+	full := max(3*time.Second, ttl)
+	if silence <= full {
+		return 1
+	}
+	return max(0, 1-float64(silence-full)/float64(3*full))
+}
+
+// finite returns d as a usable estimate: 0 for what is not a number >= 0, and
+// at most MaxTokens.
+func finite(d float64) float64 {
+	if !(d > 0) {
+		return 0
+	}
+	return min(d, float64(lease.MaxTokens))
+}
+
+// wholeTokens rounds an amount up to tokens, at most limit.
+func wholeTokens(amount float64, limit lease.Tokens) lease.Tokens {
+	if !(amount > 0) {
+		return 0
+	}
+	if amount >= float64(limit) {
+		return limit
+	}
+	return min(limit, lease.Tokens(math.Ceil(amount)))
 }

@@ -1,0 +1,48 @@
+package allocation
+
+import (
+	"math"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+)
+
+// quotaTau is how long a lump of a dynamic quota is meant to last.
+const quotaTau = 2 * time.Second
+
+// planDynamicQuota sizes lumps by demand, in pieces of at most a hundredth of
+// the quota or what a round trip needs: a lost store costs that, not the
+// month. When what is left of the window cannot fill all lumps, it is divided
+// by demand and what lies idle is recalled.
+func planDynamicQuota(regions []regionView, p *Pool) []Target {
+	targets := make([]Target, len(regions))
+	claims := make([]claim, len(regions))
+	asked, left := lease.Tokens(0), max(0, p.Available)
+	for i, r := range regions {
+		piece := quotaPiece(r, p.Burst)
+		targets[i] = Target{Region: r.name, Lumps: true, Lump: piece, Piece: piece, Keep: lease.MaxTokens}
+		claims[i] = claim{key: r.name, weight: r.weight}
+		if r.active && !r.idle() {
+			claims[i].demand = piece
+			asked = min(lease.MaxTokens, asked+piece)
+		}
+		left = min(lease.MaxTokens, left+r.lump)
+	}
+	if asked <= left {
+		return targets
+	}
+	for i, n := range waterfill(claims, left) {
+		t := &targets[i]
+		t.Lump = max(n, min(regions[i].waiting, left))
+		t.Keep = t.Lump
+	}
+	return targets
+}
+
+// quotaPiece is the lump that a region should hold of a quota of n tokens.
+func quotaPiece(r regionView, n lease.Tokens) lease.Tokens {
+	f := r.demand * (r.rtt + 2*reportEvery + decideTime).Seconds()
+	need := wholeTokens(f+2*math.Sqrt(f)+1, n)
+	lasting := wholeTokens(r.demand*quotaTau.Seconds(), max(1, n/100))
+	return min(max(need, lasting, r.waiting), n)
+}
