@@ -56,7 +56,8 @@ func Start(t testing.TB, opts Options) *Server {
 func arguments(opts Options) []string {
 	args := []string{
 		"--save", "", "--bind", "127.0.0.1", "--protected-mode", "no",
-		"--maxmemory-policy", "noeviction", "--appendfsync", "always", "--appendonly",
+		"--maxmemory-policy", "noeviction", "--repl-diskless-sync-delay", "0",
+		"--appendfsync", "always", "--appendonly",
 	}
 	if opts.AppendOnly {
 		args = append(args, "yes")

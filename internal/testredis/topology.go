@@ -17,10 +17,7 @@ import (
 // Replica starts a replica of another server and waits until it is in sync.
 func Replica(t testing.TB, of *Server) *Server {
 	t.Helper()
-	s := Start(t, Options{Args: []string{
-		"--replicaof", "127.0.0.1 " + strconv.Itoa(of.port),
-		"--repl-diskless-sync-delay", "0",
-	}})
+	s := Start(t, Options{Args: []string{"--replicaof", "127.0.0.1 " + strconv.Itoa(of.port)}})
 	waitFor(t, "the replica to be in sync", func() bool {
 		info := fmt.Sprint(s.Do("INFO", "replication"))
 		return strings.Contains(info, "master_link_status:up")
