@@ -1,7 +1,6 @@
 package allocation
 
 import (
-	"math/bits"
 
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
@@ -11,13 +10,8 @@ import (
 // burst, rounded down, and each of an independent one the whole of both.
 func planFixed(b policy.Budget, regions []regionView, p *Pool) []Target {
 	targets := make([]Target, len(regions))
-	total := totalWeight(regions)
 	for i, r := range regions {
-		share := Share{X: part(p.Rate.Tokens, r.weight, total), Beta: part(p.Burst, r.weight, total)}
-		if b.Strategy == policy.Independent {
-			n := int64(len(regions))
-			share = Share{X: part(p.Rate.Tokens, 1, n), Beta: part(p.Burst, 1, n)}
-		}
+		share := Share{X: regionPart(b, i, p.Rate.Tokens), Beta: regionPart(b, i, p.Burst)}
 		targets[i] = Target{Region: r.name, Reserve: share}
 	}
 	return targets
@@ -28,12 +22,8 @@ func planFixed(b policy.Budget, regions []regionView, p *Pool) []Target {
 // came back has been taken off the grants.
 func planFixedQuota(b policy.Budget, regions []regionView, p *Pool) []Target {
 	targets := make([]Target, len(regions))
-	total := totalWeight(regions)
 	for i, r := range regions {
-		limit := part(p.Burst, r.weight, total)
-		if b.Strategy == policy.Independent {
-			limit = part(p.Burst, 1, int64(len(regions)))
-		}
+		limit := regionPart(b, i, p.Burst)
 		piece := max(1, limit/100, r.waiting)
 		left := limit - r.granted
 		targets[i] = Target{
@@ -50,20 +40,11 @@ func planFixedQuota(b policy.Budget, regions []regionView, p *Pool) []Target {
 	return targets
 }
 
-func totalWeight(regions []regionView) int64 {
-	total := int64(0)
-	for _, r := range regions {
-		total += r.weight
+// regionPart is what region i of b gets of a pool's total: its weight's part,
+// or the whole contract, of which an independent pool has one per region.
+func regionPart(b policy.Budget, i int, total lease.Tokens) lease.Tokens {
+	if b.Strategy == policy.Independent {
+		return total / lease.Tokens(max(1, len(b.Regions)))
 	}
-	return total
-}
-
-// part returns n·weight/total, rounded down, exactly.
-func part(n lease.Tokens, weight, total int64) lease.Tokens {
-	hi, lo := bits.Mul64(uint64(max(0, n)), uint64(weight))
-	if total <= 0 || hi >= uint64(total) {
-		return 0
-	}
-	q, _ := bits.Div64(hi, lo, uint64(total))
-	return lease.Tokens(q)
+	return b.Part(i, total)
 }

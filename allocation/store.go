@@ -183,8 +183,9 @@ type Store interface {
 
 	// Apply stores changed or new budgets, all or none, under new versions: it
 	// is an Update that may create. step gets nil for a budget that does not
-	// exist and returns the states to write in the order of budgets; the
-	// Version of each written Budget is set by the store.
+	// exist and returns the states to write in the order of budgets, nil for one
+	// that is to stay as it is; the Version of each written Budget is set by the
+	// store. A step error writes nothing, and is returned.
 	Apply(ctx context.Context, budgets []string, step func(now Now, states []*State) ([]*State, error)) error
 
 	// Budgets lists budgets whose version is above since, by version, at most
