@@ -1,0 +1,196 @@
+package redis
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-dev/ration/lease"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// script is one step: its source behind the shared prelude, and its digest.
+type script struct {
+	source, sha string
+}
+
+// scripts has every step.
+type scripts struct {
+	touch, inUse, lead, join *script
+}
+
+func loadScripts() scripts {
+	return scripts{
+		touch: newScript(mustRead("touch")),
+		inUse: newScript(mustRead("inuse")),
+		lead:  newScript(mustRead("lead")),
+		join:  newScript(mustRead("join")),
+	}
+}
+
+func newScript(step string) *script {
+	source := mustRead("prelude") + step
+	return &script{source: source, sha: redis.NewScript(source).Hash()}
+}
+
+func mustRead(name string) string {
+	b, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is missing from the build
+	}
+	return string(b)
+}
+
+// onceCmd is a command that the client library must not send again after an
+// unknown outcome; a Cluster's client would, whatever its retry setting.
+type onceCmd struct{ *redis.Cmd }
+
+// NoRetry tells the client library so.
+func (onceCmd) NoRetry() bool { return true }
+
+// call is one run of a script.
+type call struct {
+	script *script
+	slot   uint32
+	keys   []string
+	args   []any
+}
+
+// head puts the clock and the replication id before a step's own arguments:
+// both empty in production, where the script reads them.
+func (s *Store) head(c call) []any {
+	now, replid := "", ""
+	if s.opts.TestClock != nil {
+		t, id := s.opts.TestClock()
+		now, replid = fmt.Sprint(int64(t)), id
+	}
+	if s.connCheck.Load() {
+		if id := s.connReplid.Load(); id != nil {
+			replid = *id
+		}
+	}
+	args := make([]any, 0, 5+len(c.keys)+len(c.args))
+	args = append(args, "", "", len(c.keys))
+	for _, k := range c.keys {
+		args = append(args, k)
+	}
+	args = append(args, now, replid)
+	return append(args, c.args...)
+}
+
+// run runs one step and returns its flat reply behind the header.
+func (s *Store) run(ctx context.Context, c call) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	args := s.head(c)
+	cmd := evalSHA(ctx, c.script, args)
+	err := s.client.Process(ctx, cmd)
+	if noScript(err) {
+		cmd = eval(ctx, c.script, args)
+		err = s.client.Process(ctx, cmd)
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	return s.answer(c, cmd.Val())
+}
+
+// runAll runs independent steps in one round trip. Errors are per step.
+func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	replies, errs := make([]*reply, len(calls)), make([]error, len(calls))
+	if err := s.ready(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return replies, errs
+	}
+	cmds := s.pipeline(ctx, calls, nil, evalSHA)
+	var again []int
+	for i, cmd := range cmds {
+		if noScript(cmd.Err()) {
+			again = append(again, i)
+		}
+	}
+	if len(again) > 0 {
+		for j, cmd := range s.pipeline(ctx, calls, again, eval) {
+			cmds[again[j]] = cmd
+		}
+	}
+	for i, cmd := range cmds {
+		if errs[i] = translate(cmd.Err()); errs[i] == nil {
+			replies[i], errs[i] = s.answer(calls[i], cmd.Val())
+		}
+	}
+	return replies, errs
+}
+
+// pipeline sends the calls, or those picked, in one round trip.
+func (s *Store) pipeline(ctx context.Context, calls []call, picked []int,
+	make1 func(context.Context, *script, []any) onceCmd,
+) []onceCmd {
+	pipe := s.client.Pipeline()
+	var cmds []onceCmd
+	add := func(c call) {
+		cmd := make1(ctx, c.script, s.head(c))
+		cmds = append(cmds, cmd)
+		_ = pipe.Process(ctx, cmd)
+	}
+	if picked == nil {
+		for _, c := range calls {
+			add(c)
+		}
+	}
+	for _, i := range picked {
+		add(calls[i])
+	}
+	_, _ = pipe.Exec(ctx) // every command has its own error
+	return cmds
+}
+
+func evalSHA(ctx context.Context, sc *script, args []any) onceCmd {
+	args[0], args[1] = "evalsha", sc.sha
+	return newOnce(ctx, args)
+}
+
+func eval(ctx context.Context, sc *script, args []any) onceCmd {
+	args[0], args[1] = "eval", sc.source
+	return newOnce(ctx, args)
+}
+
+// newOnce names the first key's position, by which a Cluster's client finds
+// the node.
+func newOnce(ctx context.Context, args []any) onceCmd {
+	cmd := redis.NewCmd(ctx, args...)
+	cmd.SetFirstKeyPos(3)
+	return onceCmd{cmd}
+}
+
+func noScript(err error) bool {
+	return err != nil && (errors.Is(err, redis.ErrNoScript) || strings.HasPrefix(err.Error(), "NOSCRIPT"))
+}
+
+// answer takes the header off a reply: the replication id.
+func (s *Store) answer(c call, v any) (*reply, error) {
+	vals, ok := v.([]any)
+	if !ok {
+		return nil, lease.Errorf(lease.Internal, "", "a script answered %T", v)
+	}
+	r := &reply{vals: vals}
+	r.replid = r.str()
+	if r.err != nil {
+		return nil, r.err
+	}
+	s.saw(c.slot, r.replid)
+	return r, nil
+}
