@@ -82,7 +82,11 @@ type Generation struct {
 // empty and no reconnection refills it.
 type Local struct {
 	// Nonce names this counter's life in what is reported.
-	Nonce   string
+	Nonce string
+	// Rate and Burst are those of the last TakeLocal: what has passed since Mark
+	// mints with them, so that changed ones refill nothing.
+	Rate    lease.Rate
+	Burst   lease.Tokens
 	Balance lease.Tokens
 	Carry   int64
 	Mark    lease.Time
@@ -97,6 +101,8 @@ type Local struct {
 // generations use min(TIME, NotAfter), so that a step of the store's clock
 // mints nothing. Zero means that the caller has not seen this row on this
 // primary before: the step mints nothing and moves the row's marks to TIME.
+// A NotAfter more than MaxLag behind TIME counts as zero: the clock was
+// stepped, and the caller starts again from it.
 type Now struct {
 	NotAfter lease.Time
 }
@@ -122,8 +128,9 @@ const (
 )
 
 // OpenRequest makes the row if it is missing or void, and gives a new
-// incarnation to every kind that has none, or whose lease has ended, or has
-// been dead for longer than the guard.
+// incarnation to every kind that has none, or whose lease has ended, or was
+// closed and has reported so, or has been past its deadline for longer than
+// the guard of a process, in which begin may report its last totals.
 type OpenRequest struct {
 	Budget string
 	// Nonces has a fresh random nonce per kind and LocalNonce one more; those
@@ -144,7 +151,8 @@ type OpenReply struct {
 
 // View is a row as a caller sees it, with its derived numbers.
 type View struct {
-	// Outcome is OK or Missing; a missing row is all zero.
+	// Outcome is OK or Missing; a missing row is all zero. Return and Close also
+	// say Stale (another incarnation) or Dead (nothing there to do it to).
 	Outcome Outcome
 	Row     Row
 	// Time is min(TIME, NotAfter): what the caller remembers as last seen.
@@ -193,8 +201,9 @@ type BeginReply struct {
 }
 
 // BegunReport is a report to send: a new sequence (OK) or the pending one
-// (Busy). On Missing and Stale there is nothing to send. A dead lease may
-// still report its last totals.
+// (Busy). On Missing, Stale and Dead (the ledger has ended it) there is nothing
+// to send. A lease past its deadline may still report its last totals: begin
+// closes it first, so that what it says stays true.
 type BegunReport struct {
 	Outcome Outcome
 	Report  lease.Report
@@ -235,7 +244,8 @@ type TakeRequest struct {
 	// Takes has each budget once.
 	Takes []Take
 	// Hold prefetches the costs instead of using them: the process decides
-	// over several slots and will use or give back.
+	// over several slots and will use or give back. Of a share only what its
+	// prefetch limit leaves can be held.
 	Hold bool
 	// RequestID, when set, makes a repetition return the first answer for
 	// KeepAnswer. Content identifies what was asked; the same id with another
@@ -243,6 +253,10 @@ type TakeRequest struct {
 	RequestID  string
 	Content    string
 	KeepAnswer time.Duration
+	// Tentative says that a refusal is not yet the answer, so that it is not
+	// kept: the caller will wait for tokens and ask again under the same id. An
+	// outcome of Missing is never kept.
+	Tentative bool
 }
 
 // TakeReply is the outcome of a TakeRequest.
@@ -262,7 +276,8 @@ type TakeResult struct {
 	// Missing.
 	Outcome Outcome
 	// Parts lists the tokens now in the process's memory: the prefetch, and
-	// with Hold the cost, by lease.
+	// with Hold the cost, by lease. A replayed answer has none: the tokens are in
+	// the memory of whoever got the first.
 	Parts []Part
 	// Live is what could be taken after this step, over all kinds, and Shares
 	// what of it is in shares.
@@ -272,7 +287,8 @@ type TakeResult struct {
 	Beta lease.Tokens
 	X    lease.Rate
 	// MintIn is the time until the shares' own minting has made the cost
-	// possible; 0 if it is, negative if it never will be.
+	// possible; 0 if it is, negative if it never will be. With two live shares
+	// it errs upwards.
 	MintIn time.Duration
 	// Lease is the time until the last live lease's deadline; <= 0 when none is
 	// live.

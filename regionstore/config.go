@@ -1,0 +1,42 @@
+package regionstore
+
+import (
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+)
+
+// Config is what every step of a store knows about its deployment. All
+// agents and stores of a region use the same. The zero value is not useful;
+// start from DefaultConfig.
+type Config struct {
+	// Clocks bounds how wrong clocks may be; the aging of prefetched tokens
+	// rests on it.
+	Clocks lease.Clocks
+	// KeepMargin is how long a row is kept after the last instant that anything
+	// in it can matter.
+	KeepMargin time.Duration
+}
+
+// DefaultConfig returns the default clocks and a margin of one hour.
+func DefaultConfig() Config {
+	return Config{Clocks: lease.DefaultClocks(), KeepMargin: time.Hour}
+}
+
+// MaxLag is how far a caller's NotAfter may lie behind the store's clock before
+// the step treats it as a first call.
+const MaxLag = time.Second
+
+// never is the wait for what time alone will not bring.
+const never = -time.Microsecond
+
+// maxWait bounds every wait in a reply: 2^52 microseconds.
+const maxWait = 1 << 52 * time.Microsecond
+
+// processGuard is how long after a process's deadline the store waits before
+// it believes that the process has stopped.
+func (c Config) processGuard() time.Duration { return c.Clocks.Guard(lease.ProcessDeadline) }
+
+// processSpan is how long after a take, on the store's clock, the tokens taken
+// may still be spent.
+func (c Config) processSpan() time.Duration { return lease.ProcessDeadline + c.processGuard() }
