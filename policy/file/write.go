@@ -1,0 +1,129 @@
+package file
+
+import (
+	"io"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+)
+
+// document is the form that Write gives to budgets.
+type document struct {
+	Budgets []budget `yaml:"budgets"`
+}
+
+type budget struct {
+	Name          string            `yaml:"name"`
+	Match         map[string]string `yaml:"match,omitempty,flow"`
+	Limit         limit             `yaml:"limit,flow"`
+	Strategy      string            `yaml:"strategy"`
+	OverAdmission *overAdmission    `yaml:"over_admission,omitempty,flow"`
+	Regions       map[string]region `yaml:"regions,omitempty"`
+	Lease         lifetimes         `yaml:"lease,flow"`
+	OnFailure     failure           `yaml:"on_failure,flow"`
+	OnStoreLoss   string            `yaml:"on_store_loss"`
+	Wait          string            `yaml:"wait,omitempty"`
+}
+
+type limit struct {
+	Rate  string        `yaml:"rate,omitempty"`
+	Burst *lease.Tokens `yaml:"burst,omitempty"`
+	Quota *lease.Tokens `yaml:"quota,omitempty"`
+	Per   string        `yaml:"per,omitempty"`
+	Zone  string        `yaml:"zone,omitempty"`
+}
+
+type overAdmission struct {
+	Tokens  lease.Tokens `yaml:"tokens,omitempty"`
+	Percent *yaml.Node   `yaml:"percent,omitempty"`
+	Within  string       `yaml:"within,omitempty"`
+}
+
+type region struct {
+	Weight  int64    `yaml:"weight,omitempty"`
+	Floor   string   `yaml:"floor,omitempty"`
+	Reserve *reserve `yaml:"reserve,omitempty,flow"`
+}
+
+type reserve struct {
+	Rate  string       `yaml:"rate"`
+	Burst lease.Tokens `yaml:"burst"`
+}
+
+type lifetimes struct {
+	TTL      string `yaml:"ttl"`
+	ShareTTL string `yaml:"share_ttl"`
+}
+
+type failure struct {
+	Mode  string       `yaml:"mode"`
+	Rate  string       `yaml:"rate,omitempty"`
+	Burst lease.Tokens `yaml:"burst,omitempty"`
+}
+
+// Write writes normalized budgets so that Parse reads the same back, with
+// every default spelled out.
+func Write(w io.Writer, budgets []policy.Budget) error {
+	doc := document{Budgets: make([]budget, len(budgets))}
+	for i, b := range budgets {
+		doc.Budgets[i] = written(b)
+	}
+	out, err := yaml.Dump(doc, yaml.WithLineWidth(-1))
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+func written(b policy.Budget) budget {
+	out := budget{
+		Name: b.Name, Match: b.Match, Limit: writtenLimit(b.Contract), Strategy: string(b.Strategy),
+		OverAdmission: writtenOver(b.OverAdmission),
+		Lease:         lifetimes{policy.FormatDuration(b.TTL), policy.FormatDuration(b.ShareTTL)},
+		OnFailure:     failure{Mode: string(b.OnFailure.Mode), Rate: writtenRate(b.OnFailure.Rate), Burst: b.OnFailure.Burst},
+		OnStoreLoss:   string(b.OnStoreLoss),
+	}
+	if b.Wait > 0 {
+		out.Wait = policy.FormatDuration(b.Wait)
+	}
+	for _, r := range b.Regions {
+		if out.Regions == nil {
+			out.Regions = map[string]region{}
+		}
+		one := region{Weight: r.Weight, Floor: writtenRate(r.Floor)}
+		if r.Reserve != (policy.Reserve{}) {
+			one.Reserve = &reserve{policy.FormatRate(r.Reserve.Rate), r.Reserve.Burst}
+		}
+		out.Regions[r.Name] = one
+	}
+	return out
+}
+
+func writtenLimit(c policy.Contract) limit {
+	if c.IsQuota() {
+		return limit{Quota: &c.Quota.N, Per: string(c.Quota.Per), Zone: c.Quota.Zone}
+	}
+	return limit{Rate: policy.FormatRate(c.Rate), Burst: &c.Burst}
+}
+
+func writtenOver(o policy.OverAdmission) *overAdmission {
+	if o == (policy.OverAdmission{}) {
+		return nil
+	}
+	out := &overAdmission{Tokens: o.Tokens}
+	if o.Within > 0 {
+		out.Percent = &yaml.Node{Kind: yaml.ScalarNode, Value: policy.FormatPercent(o.MilliPercent)}
+		out.Within = policy.FormatDuration(o.Within)
+	}
+	return out
+}
+
+func writtenRate(r lease.Rate) string {
+	if r.Zero() {
+		return ""
+	}
+	return policy.FormatRate(r)
+}
