@@ -99,6 +99,9 @@ type Answer struct {
 	RetryAfter time.Duration
 	// ResetAfter is the time to a full share, or to the window's end.
 	ResetAfter time.Duration
+	// Window is the contract's: the time in which a bucket fills, or the length
+	// of the quota's current window; 0 if there is none, as with a rate of 0.
+	Window time.Duration
 	// Never means that the cost is above what the contract could ever grant.
 	Never bool
 	// Reason is one of a fixed set of words: ok, no_budget_matched, peek,
