@@ -1,7 +1,6 @@
 package allocation
 
 import (
-
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )

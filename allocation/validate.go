@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-	"unicode/utf8"
 
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
@@ -83,15 +82,12 @@ func (c *itemCheck) duration(field string, d, most time.Duration) {
 }
 
 func (c *itemCheck) id(field, id string) {
-	switch {
-	case id == "":
-		c.fail(field, "is empty")
-	case len(id) > maxID:
+	if len(id) > maxID {
 		c.fail(field, "has %d bytes, at most %d are allowed", len(id), maxID)
-	case !utf8.ValidString(id):
-		c.fail(field, "is not valid UTF-8")
-	case policy.CheckName(id) != "":
-		c.fail(field, "%s", policy.CheckName(id))
+		return
+	}
+	if why := policy.CheckName(id); why != "" {
+		c.fail(field, "%s", why)
 	}
 }
 
