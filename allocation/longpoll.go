@@ -86,9 +86,13 @@ func (l *LongPoll) hold(ctx context.Context, req lease.SyncRequest) (lease.SyncR
 		if !held {
 			alloc.stats.Holds.Add(1)
 		}
-		if !l.await(ctx, w, end, retryOf(t.reply)) {
-			return l.committer.SyncLeases(ctx, req)
+		if l.await(ctx, w, end, retryOf(t.reply)) {
+			continue
 		}
+		if ctx.Err() != nil {
+			return lease.SyncReply{}, unavailable("the caller left while its item was held: %v", context.Cause(ctx))
+		}
+		return l.committer.SyncLeases(ctx, req)
 	}
 }
 

@@ -1,0 +1,329 @@
+package allocation
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+)
+
+func perSecondRate(n lease.Tokens) lease.Rate { return lease.Rate{Tokens: n, Per: time.Second} }
+
+// planState makes a state with a full pool and no leases, heard from at 0.
+func planState(b policy.Budget, regions ...Region) (*State, *Pool) {
+	if b.TTL == 0 {
+		b.TTL = 10 * time.Second
+	}
+	s := &State{Budget: b, Regions: regions, Pools: make([]Pool, 1)}
+	p := &s.Pools[0]
+	p.Rate, p.Burst, p.Float = PoolContract(b)
+	p.Available = p.Burst
+	return s, p
+}
+
+func bucket(rate, burst lease.Tokens, strategy policy.Strategy, regions ...policy.Region) policy.Budget {
+	return policy.Budget{
+		Name:     "t/b",
+		Strategy: strategy,
+		Contract: policy.Contract{Rate: perSecondRate(rate), Burst: burst},
+		Regions:  regions,
+	}
+}
+
+func quota(n lease.Tokens, strategy policy.Strategy, regions ...policy.Region) policy.Budget {
+	return policy.Budget{
+		Name:     "t/q",
+		Strategy: strategy,
+		Contract: policy.Contract{Quota: policy.Quota{N: n, Per: policy.Month, Zone: "UTC"}},
+		Regions:  regions,
+	}
+}
+
+func TestPoolContract(t *testing.T) {
+	three := []policy.Region{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	deleted := bucket(10, 20, policy.Dynamic)
+	deleted.Deleted = true
+	for name, c := range map[string]struct {
+		budget policy.Budget
+		rate   lease.Rate
+		burst  lease.Tokens
+	}{
+		"large rate keeps its unit":     {bucket(3000, 600, policy.Dynamic), perSecondRate(3000), 600},
+		"small rate is counted finely":  {bucket(10, 20, policy.Dynamic), lease.Rate{Tokens: 1000, Per: 100 * time.Second}, 20},
+		"independent has all together":  {bucket(1000, 20, policy.Independent, three...), perSecondRate(3000), 60},
+		"deleted is zero in its unit":   {deleted, lease.Rate{Per: 100 * time.Second}, 0},
+		"quota has no rate":             {quota(7, policy.Dynamic), lease.Rate{}, 7},
+		"independent quota, every part": {quota(7, policy.Independent, three...), lease.Rate{}, 21},
+	} {
+		rate, burst, _ := PoolContract(c.budget)
+		if rate != c.rate || burst != c.burst {
+			t.Errorf("%s: %v and %d, want %v and %d", name, rate, burst, c.rate, c.burst)
+		}
+	}
+}
+
+// The worked example of a static split, 60/40 of 100.
+func TestStaticSplitsByWeightRoundedDown(t *testing.T) {
+	b := bucket(1000, 101, policy.Static, policy.Region{Name: "eu", Weight: 40}, policy.Region{Name: "us", Weight: 60})
+	got := Plan(planState2(b))
+	want := []Target{
+		{Region: "eu", Reserve: Share{X: 400, Beta: 40}},
+		{Region: "us", Reserve: Share{X: 600, Beta: 60}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("planned %+v, want %+v", got, want)
+	}
+}
+
+func planState2(b policy.Budget, regions ...Region) (*State, *Pool, lease.Time) {
+	s, p := planState(b, regions...)
+	return s, p, 0
+}
+
+func TestIndependentGivesEachRegionTheWhole(t *testing.T) {
+	b := bucket(7, 5, policy.Independent, policy.Region{Name: "a"}, policy.Region{Name: "b"}, policy.Region{Name: "c"})
+	s, p := planState(b)
+	for _, target := range Plan(s, p, 0) {
+		x := lease.Rate{Tokens: target.Reserve.X, Per: p.Rate.Per}
+		if x.In(time.Second, false) != perSecondRate(7) || target.Reserve.Beta != 5 {
+			t.Errorf("%s gets %v and %d, want 7/s and 5", target.Region, x, target.Reserve.Beta)
+		}
+	}
+}
+
+// A static region's quota comes in pieces of a hundredth until its part is
+// reached; a lower limit recalls what no longer fits.
+func TestStaticQuotaInPieces(t *testing.T) {
+	b := quota(10_000, policy.Static, policy.Region{Name: "a", Weight: 3}, policy.Region{Name: "b", Weight: 1})
+	for _, c := range []struct {
+		granted, held lease.Tokens
+		lump, keep    lease.Tokens
+	}{
+		{0, 0, 75, lease.MaxTokens},
+		{7490, 0, 10, lease.MaxTokens},
+		{7490, 5, 15, lease.MaxTokens},
+		{7500, 75, 75, lease.MaxTokens},
+		{7520, 75, 55, 55},
+		{9999, 75, 0, 0},
+	} {
+		s, p := planState(b, Region{Name: "a", WindowGranted: c.granted})
+		s.Leases = []Lease{{Region: "a", Kind: lease.Lump, Hold: c.held}}
+		a := Plan(s, p, 0)[0]
+		if a.Lump != c.lump || a.Piece != 75 || a.Keep != c.keep {
+			t.Errorf("granted %d, held %d: lump %d in pieces of %d, keep %d; want %d, 75, %d",
+				c.granted, c.held, a.Lump, a.Piece, a.Keep, c.lump, c.keep)
+		}
+	}
+}
+
+// Under demand far above the rate the paced shares take the whole rate, as
+// water-filling divides it, and their caps leave room for lumps.
+func TestDynamicPacesWhereTheRoundTripEatsALump(t *testing.T) {
+	s, p := planState(bucket(3000, 300, policy.Dynamic),
+		Region{Name: "far", Demand: 500, RTT: 200 * time.Millisecond},
+		Region{Name: "hot", Demand: 9000, RTT: 20 * time.Millisecond},
+		Region{Name: "mid", Demand: 300, RTT: 80 * time.Millisecond})
+	targets := Plan(s, p, 0)
+	var x, beta lease.Tokens
+	for _, target := range targets {
+		if target.Paced.Beta < 1 {
+			t.Errorf("%s is not paced", target.Region)
+		}
+		x += target.Paced.X
+		beta += target.Paced.Beta
+	}
+	if x != 3000 || targets[0].Paced.X != 500 || targets[2].Paced.X != 300 {
+		t.Errorf("shares of %d in all, want the whole rate with small demands met: %+v", x, targets)
+	}
+	if beta > 180 {
+		t.Errorf("caps of %d in all, more than 0.6 of the ceiling", beta)
+	}
+}
+
+func TestDynamicPacingHasHysteresis(t *testing.T) {
+	paced := func(demand float64, before bool) bool {
+		s, p := planState(bucket(1000, 300, policy.Dynamic), Region{Name: "a", Demand: demand, RTT: 100 * time.Millisecond, Paced: before})
+		return Plan(s, p, 0)[0].Paced.Beta > 0
+	}
+	// In flight is demand·0.2 s, against 0.3·300 to begin and 0.2·300 to end.
+	for _, c := range []struct {
+		demand         float64
+		unpaced, paced bool
+	}{{250, false, false}, {400, false, true}, {500, true, true}} {
+		if got := paced(c.demand, false); got != c.unpaced {
+			t.Errorf("demand %g, not paced before: paced %v", c.demand, got)
+		}
+		if got := paced(c.demand, true); got != c.paced {
+			t.Errorf("demand %g, paced before: paced %v", c.demand, got)
+		}
+	}
+}
+
+func TestDynamicReservesComeFirst(t *testing.T) {
+	regions := []policy.Region{
+		{Name: "a", Reserve: policy.Reserve{Rate: perSecondRate(200), Burst: 50}},
+		{Name: "b"},
+	}
+	s, p := planState(bucket(1000, 100, policy.Dynamic, regions...), Region{Name: "b", Demand: 5000, RTT: time.Second})
+	targets := Plan(s, p, 0)
+	if targets[0].Reserve != (Share{X: 200, Beta: 50}) {
+		t.Errorf("reserve %+v", targets[0].Reserve)
+	}
+	if targets[1].Paced.X != 800 || targets[1].Paced.Beta > 50 {
+		t.Errorf("the rest gets %+v, want 800 within 50", targets[1].Paced)
+	}
+}
+
+// A newcomer gets tokens at once; one not heard from for long counts less,
+// then not at all.
+func TestDynamicNewcomerAndSilence(t *testing.T) {
+	b := bucket(1000, 1000, policy.Dynamic)
+	hot := Region{Name: "hot", Demand: 400, SeenAt: lease.Time(0).Add(time.Hour)}
+	s, p := planState(b, hot, Region{Name: "new", Want: 1, SeenAt: hot.SeenAt})
+	if fresh := Plan(s, p, hot.SeenAt)[1]; fresh.Lump < 10 {
+		t.Errorf("a newcomer may hold %d of 1000", fresh.Lump)
+	}
+	lumpAfter := func(silence time.Duration) lease.Tokens {
+		s, p := planState(b, hot, Region{Name: "old", Demand: 400, SeenAt: hot.SeenAt.Add(-silence)})
+		return Plan(s, p, hot.SeenAt)[1].Lump
+	}
+	if a, b, c := lumpAfter(0), lumpAfter(25*time.Second), lumpAfter(time.Minute); a <= b || b <= c || c != 0 {
+		t.Errorf("lumps after 0, 25 and 60 s of silence: %d, %d, %d", a, b, c)
+	}
+}
+
+// Few tokens are divided whole, and what lies above is recalled.
+func TestDynamicTinyBudgetDividesWholeTokens(t *testing.T) {
+	s, p := planState(bucket(1, 5, policy.Dynamic),
+		Region{Name: "a", Demand: 3}, Region{Name: "b", Demand: 0.2}, Region{Name: "c"})
+	sum := lease.Tokens(0)
+	for _, target := range Plan(s, p, 0) {
+		if target.Keep != target.Lump {
+			t.Errorf("%s keeps %d of a target of %d", target.Region, target.Keep, target.Lump)
+		}
+		sum += target.Lump
+	}
+	if sum != 5 {
+		t.Errorf("targets of %d tokens in all, want 5", sum)
+	}
+}
+
+func TestDynamicQuotaRecallsIdleHoldsNearTheEnd(t *testing.T) {
+	s, p := planState(quota(100_000, policy.Dynamic),
+		Region{Name: "busy", Demand: 50}, Region{Name: "idle"})
+	s.Leases = []Lease{{Region: "idle", Kind: lease.Lump, Hold: 900}}
+	if targets := Plan(s, p, 0); targets[1].Keep != lease.MaxTokens || targets[0].Lump > 1000 {
+		t.Errorf("with plenty left: %+v", targets)
+	}
+	p.Available = 0
+	s.Leases[0].Hold = 30
+	targets := Plan(s, p, 0)
+	if targets[1].Keep != 0 {
+		t.Errorf("an idle region keeps %d of the last 30 tokens", targets[1].Keep)
+	}
+	if targets[0].Lump != 30 {
+		t.Errorf("the busy region may hold %d of the last 30 tokens", targets[0].Lump)
+	}
+}
+
+// Whatever the ledger knows, plans are finite, in bounds, repeatable, and give
+// a waiting caller room. Faults seen to be caught: the demand not made finite;
+// serveWaiting left out.
+func TestPlanIsSoundForAnyState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, p, now := drawPlanState(t)
+		before := fmt.Sprintf("%+v", *s)
+		targets := Plan(s, p, now)
+		if fmt.Sprintf("%+v", *s) != before {
+			t.Fatal("the planner changed the state")
+		}
+		if again := Plan(s, p, now); !reflect.DeepEqual(targets, again) {
+			t.Fatalf("planned %+v, then %+v", targets, again)
+		}
+		for i, target := range targets {
+			if i > 0 && targets[i-1].Region >= target.Region {
+				t.Fatalf("not sorted: %+v", targets)
+			}
+			checkTarget(t, s, p, target)
+		}
+	})
+}
+
+func checkTarget(t *rapid.T, s *State, p *Pool, target Target) {
+	for what, n := range map[string]lease.Tokens{
+		"reserve x": target.Reserve.X, "reserve beta": target.Reserve.Beta,
+		"paced x": target.Paced.X, "paced beta": target.Paced.Beta,
+		"lump": target.Lump, "piece": target.Piece, "push": target.Push,
+	} {
+		if n < 0 || n > lease.MaxTokens {
+			t.Fatalf("%s of %s is %d", what, target.Region, n)
+		}
+	}
+	if target.Push > target.Lump {
+		t.Fatalf("%s: pushed to %d, above the target %d", target.Region, target.Push, target.Lump)
+	}
+	if s.Budget.Strategy == policy.Dynamic && target.Lump > p.Burst+p.Float {
+		t.Fatalf("%s: a lump of %d, above the ceiling", target.Region, target.Lump)
+	}
+	if s.Budget.Strategy != policy.Dynamic || s.Budget.Contract.IsQuota() {
+		return
+	}
+	for _, r := range s.Regions {
+		room := p.Burst + p.Float - totalReserved(s)
+		if r.Name == target.Region && r.SeenAt >= 0 && target.Lump < min(r.Waiting, max(0, room)) {
+			t.Fatalf("%s waits for %d, may hold %d", r.Name, r.Waiting, target.Lump)
+		}
+	}
+}
+
+func totalReserved(s *State) lease.Tokens {
+	sum := lease.Tokens(0)
+	for _, r := range s.Budget.Regions {
+		sum += r.Reserve.Burst
+	}
+	return sum
+}
+
+func drawPlanState(t *rapid.T) (*State, *Pool, lease.Time) {
+	names := []string{"a", "b", "c", "d"}[:rapid.IntRange(1, 4).Draw(t, "regions")]
+	var listed []policy.Region
+	var heard []Region
+	tokens := rapid.Custom(func(t *rapid.T) lease.Tokens {
+		most := rapid.SampledFrom([]int64{3, 5000, int64(lease.MaxTokens) / 4}).Draw(t, "most")
+		return lease.Tokens(rapid.Int64Range(0, most).Draw(t, "tokens"))
+	})
+	demand := rapid.SampledFrom([]float64{0, 0.1, 3, 700, 1e15, math.MaxFloat64, math.Inf(1), math.NaN(), -1})
+	for _, name := range names {
+		listed = append(listed, policy.Region{Name: name, Weight: rapid.Int64Range(1, 100).Draw(t, "weight")})
+		if rapid.Bool().Draw(t, "heard") {
+			heard = append(heard, Region{
+				Name: name, Demand: demand.Draw(t, "demand"), Waiting: tokens.Draw(t, "waiting"), Want: tokens.Draw(t, "want"),
+				RTT:    time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "rtt")),
+				SeenAt: lease.Time(rapid.SampledFrom([]int64{0, -60_000_000}).Draw(t, "seen")), Paced: rapid.Bool().Draw(t, "paced"),
+			})
+		}
+	}
+	strategy := rapid.SampledFrom([]policy.Strategy{policy.Static, policy.Independent, policy.Dynamic}).Draw(t, "strategy")
+	b := bucket(tokens.Draw(t, "rate"), tokens.Draw(t, "burst"), strategy, listed...)
+	if rapid.Bool().Draw(t, "quota") {
+		b = quota(tokens.Draw(t, "n"), strategy, listed...)
+	} else if strategy == policy.Dynamic {
+		b.Regions[0].Reserve = policy.Reserve{Rate: perSecondRate(1), Burst: min(b.Contract.Burst, 2)}
+	}
+	s, p := planState(b, heard...)
+	p.Available -= tokens.Draw(t, "spent")
+	for i, name := range names {
+		kind := lease.Kind(rapid.IntRange(1, lease.Kinds).Draw(t, "kind"))
+		s.Leases = append(s.Leases, Lease{
+			Region: name, Kind: kind, Incarnation: lease.Incarnation(fmt.Sprint(i)),
+			X: tokens.Draw(t, "x"), Hold: tokens.Draw(t, "hold"),
+		})
+	}
+	return s, p, 0
+}
