@@ -33,15 +33,10 @@ func (k keyspace) row(budget string) string {
 	return k.tag(policy.Tenant(budget)) + ":w:" + digest('b', "", budget)
 }
 
-// answer is where the first answer to a request id is kept: in the slot of
-// the budgets asked for, which on a Cluster is the first one's tenant's, and
-// otherwise in one place, so that an id used for another tenant is noticed.
+// answer is where the first answer to a request id is kept: beside the rows of
+// the first budget's tenant. Ids of different tenants are different.
 func (k keyspace) answer(firstBudget, requestID string) string {
-	tag := k.regionTag()
-	if k.cluster {
-		tag = k.tag(policy.Tenant(firstBudget))
-	}
-	return tag + ":q:" + digest('q', "", requestID)
+	return k.tag(policy.Tenant(firstBudget)) + ":q:" + digest('q', "", requestID)
 }
 
 func (k keyspace) inUse() string     { return k.regionTag() + ":used" }

@@ -34,7 +34,7 @@ type mintCase struct {
 // its carry.
 func TestLuaMintsAsTheLedger(t *testing.T) {
 	c := sharedClient(t)
-	sc := newScript(mintBatch)
+	sc := newScript(mustRead("rate") + mintBatch)
 	rng := rand.New(rand.NewPCG(1, 2))
 	cases := edgeMints()
 	for range 20000 {

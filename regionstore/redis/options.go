@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
 )
 
 // Errors of a server that cannot keep wallets. They are final until an
@@ -31,6 +32,8 @@ type Options struct {
 	// Prefix begins every key: 1 to 32 letters, digits, dots, dashes or
 	// underscores; "" is "ration".
 	Prefix string
+	// Config is the deployment's; the zero value is regionstore.DefaultConfig.
+	Config regionstore.Config
 	// Timeout bounds every step, waiting for a connection included; 0 is 10 ms.
 	// With New it needs a client with ContextTimeoutEnabled.
 	Timeout time.Duration
@@ -64,6 +67,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Region == "" {
 		return o, errors.New("redis store: the region is empty")
+	}
+	if o.Config == (regionstore.Config{}) {
+		o.Config = regionstore.DefaultConfig()
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Millisecond

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -24,7 +25,7 @@ func (s *Store) Touch(ctx context.Context, budgets []string, ttl time.Duration) 
 	return nil
 }
 
-// InUse lists the budgets in use, by the time until which they are.
+// InUse lists the budgets in use, sorted.
 func (s *Store) InUse(ctx context.Context) ([]string, error) {
 	r, err := s.run(ctx, s.regional(s.scripts.inUse, s.keys.inUse()))
 	if err != nil {
@@ -34,6 +35,7 @@ func (s *Store) InUse(ctx context.Context) ([]string, error) {
 	for r.more() {
 		names = append(names, r.str())
 	}
+	slices.Sort(names)
 	return names, r.err
 }
 

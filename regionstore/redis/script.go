@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
 )
 
 //go:embed lua/*.lua
@@ -22,15 +23,25 @@ type script struct {
 
 // scripts has every step.
 type scripts struct {
-	touch, inUse, lead, join *script
+	open, begin, install, take, settle, giveBack, close, local, read *script
+	touch, inUse, lead, join                                         *script
 }
 
-func loadScripts() scripts {
+// loadScripts puts the shared parts and the wallet's constants before each
+// step's file.
+func loadScripts(config regionstore.Config) scripts {
+	constants := fmt.Sprintf("local PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, MAX_LAG = %d, %d, %d, %d\n",
+		micros(lease.ProcessDeadline), micros(config.Clocks.Guard(lease.ProcessDeadline)),
+		micros(config.KeepMargin), micros(regionstore.MaxLag))
+	wallet := func(name string) *script {
+		return newScript(constants + mustRead("rate") + mustRead("wallet") + mustRead(name))
+	}
+	register := func(name string) *script { return newScript(mustRead(name)) }
 	return scripts{
-		touch: newScript(mustRead("touch")),
-		inUse: newScript(mustRead("inuse")),
-		lead:  newScript(mustRead("lead")),
-		join:  newScript(mustRead("join")),
+		open: wallet("open"), begin: wallet("begin"), install: wallet("install"),
+		take: wallet("take"), settle: wallet("settle"), giveBack: wallet("return"),
+		close: wallet("close"), local: wallet("local"), read: wallet("read"),
+		touch: register("touch"), inUse: register("inuse"), lead: register("lead"), join: register("join"),
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ration-dev/ration/regionstore"
 )
 
 // Store is a regionstore.Store over Redis. Make one with New or Open.
@@ -34,6 +36,8 @@ type Store struct {
 	primaries []atomic.Pointer[string]
 }
 
+var _ regionstore.Store = (*Store)(nil)
+
 // New makes a store over a client that the caller configures and closes: no
 // retries (MaxRetries -1), ContextTimeoutEnabled. A server that cannot keep
 // wallets is an error here; one that cannot be reached is not: the checks are
@@ -51,7 +55,7 @@ func newStore(opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{opts: opts, scripts: loadScripts(), keys: keyspace{prefix: opts.Prefix, region: opts.Region}}, nil
+	return &Store{opts: opts, scripts: loadScripts(opts.Config), keys: keyspace{prefix: opts.Prefix, region: opts.Region}}, nil
 }
 
 func (s *Store) over(ctx context.Context, client redis.UniversalClient) (*Store, error) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
 )
 
 // reply reads a script's flat answer in its order. The first value of another
@@ -64,9 +65,101 @@ func (r *reply) rate() lease.Rate {
 // micros is a duration in whole microseconds, as scripts count.
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
-func flag(b bool) int {
+// arguments collects a script's arguments. Numbers are held to what a double
+// has exactly, so that an absurd one cannot turn into its neighbour.
+type arguments []any
+
+func (a *arguments) num(n int64) {
+	const limit = int64(lease.MaxTokens)
+	*a = append(*a, max(-limit, min(n, limit)))
+}
+
+func (a *arguments) str(s string)             { *a = append(*a, s) }
+func (a *arguments) id(n uint64)              { a.num(int64(min(n, uint64(lease.MaxTokens)))) }
+func (a *arguments) tokens(t lease.Tokens)    { a.num(int64(t)) }
+func (a *arguments) now(n regionstore.Now)    { a.num(int64(n.NotAfter)) }
+func (a *arguments) duration(d time.Duration) { a.num(micros(d)) }
+
+func (a *arguments) rate(r lease.Rate) {
+	a.tokens(r.Tokens)
+	a.duration(r.Per)
+}
+
+func (a *arguments) bool(b bool) {
 	if b {
-		return 1
+		a.num(1)
+	} else {
+		a.num(0)
 	}
-	return 0
+}
+
+func (r *reply) outcome() regionstore.Outcome { return regionstore.Outcome(r.num()) }
+
+// view reads what push_view and push_missing in wallet.lua wrote.
+func (r *reply) view() regionstore.View {
+	v := regionstore.View{Replid: r.replid, Outcome: r.outcome(), Time: r.time()}
+	if v.Outcome == regionstore.Missing || r.err != nil {
+		return v
+	}
+	v.Row = regionstore.Row{Replid: r.replid, DemandTotal: r.tokens(), Local: r.local()}
+	for i := range v.Row.Leases {
+		v.Row.Leases[i] = r.lease(lease.Kind(i + 1))
+		v.Live[i] = r.tokens()
+		v.Remains[i] = r.duration()
+	}
+	return v
+}
+
+func (r *reply) local() regionstore.Local {
+	return regionstore.Local{
+		Nonce: r.str(), Rate: r.rate(), Burst: r.tokens(),
+		Balance: r.tokens(), Carry: r.num(), Mark: r.time(), Total: r.tokens(),
+	}
+}
+
+func (r *reply) lease(kind lease.Kind) regionstore.Lease {
+	l := regionstore.Lease{
+		Incarnation: lease.Incarnation(r.str()), Seq: uint64(r.num()), Pending: r.bool(),
+		Anchor: r.time(), Deadline: r.time(), Lost: lease.Incarnation(r.str()),
+		Closed: r.bool(), Ended: r.bool(),
+		Granted: r.tokens(), Used: r.tokens(), Returned: r.tokens(),
+		X: r.rate(), Beta: r.tokens(), Balance: r.tokens(), Carry: r.num(), Mark: r.time(),
+		Cur: r.generation(), Prev: r.generation(),
+	}
+	l.Sent = r.report(kind, l.Incarnation)
+	return l
+}
+
+func (r *reply) generation() regionstore.Generation {
+	return regionstore.Generation{ID: uint64(r.num()), Tokens: r.tokens(), Opened: r.time(), Until: r.time()}
+}
+
+// report reads what push_sent wrote: nothing but a 0 before the first sequence.
+func (r *reply) report(kind lease.Kind, inc lease.Incarnation) lease.Report {
+	seq := uint64(r.num())
+	if seq == 0 {
+		return lease.Report{}
+	}
+	return lease.Report{
+		Kind: kind, Incarnation: inc, Seq: seq, Used: r.tokens(), Returned: r.tokens(),
+		X: r.rate(), Beta: r.tokens(), Prefetched: r.tokens(), Closed: r.bool(),
+		Want: r.tokens(), Regrant: lease.Incarnation(r.str()),
+	}
+}
+
+func (r *reply) takeResult() regionstore.TakeResult {
+	t := regionstore.TakeResult{Outcome: r.outcome(), Time: r.time()}
+	if t.Outcome == regionstore.Missing {
+		return t
+	}
+	t.Live, t.Shares, t.Beta, t.X = r.tokens(), r.tokens(), r.tokens(), r.rate()
+	t.MintIn, t.Lease, t.Pending = r.duration(), r.duration(), r.bool()
+	return t
+}
+
+func (r *reply) part() regionstore.Part {
+	return regionstore.Part{
+		Kind: lease.Kind(r.num()), Incarnation: lease.Incarnation(r.str()),
+		Generation: uint64(r.num()), Tokens: r.tokens(), Remains: r.duration(),
+	}
 }

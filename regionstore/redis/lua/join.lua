@@ -1,9 +1,7 @@
 -- Says that a process lives until now + ttl, or with ttl 0 that it has left.
 -- KEYS[1]: sorted set of processes by the time until which they live.
 -- ARGV: process, ttl. Returns how many live.
-local id = replication_id()
-if not id then return redis.error_reply('READONLY this redis is a replica') end
-local now, process, ttl = server_time(), text(), number()
+local process, ttl = text(), number()
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now))
 if ttl > 0 then
   redis.call('ZADD', KEYS[1], whole(now + ttl), process)

@@ -3,9 +3,7 @@
 -- Returns 1 if the holder has it afterwards. The deadline stands in the value
 -- and the key outlives it a little, so that the clock that counts is the
 -- script's.
-local id = replication_id()
-if not id then return redis.error_reply('READONLY this redis is a replica') end
-local now, me, ttl = server_time(), text(), number()
+local me, ttl = text(), number()
 local holder, deadline = '', 0
 local packed = redis.call('GET', KEYS[1])
 if packed then

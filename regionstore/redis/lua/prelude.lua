@@ -1,9 +1,10 @@
--- Shared by every step of the wallet; each file of a step follows it in one
--- script. Times and durations are whole microseconds, tokens whole numbers;
--- all of them below 2^53, where doubles are exact.
+-- Shared by every script: a step's file follows it. Times and durations are
+-- whole microseconds, tokens whole numbers; all of them below 2^53, where
+-- doubles are exact.
 --
 -- ARGV[1], ARGV[2]: the time and the replication id to use instead of the
--- server's own. Both are empty in production.
+-- server's own. Both are empty in production, save for the id where scripts
+-- may not read it.
 
 local MAX = 9007199254740991 -- 2^53 - 1
 
@@ -43,42 +44,7 @@ local function whole(n)
   return string.format('%.0f', n)
 end
 
--- floor(n * x / per) and the remainder for n * x + carry, without any product
--- at or above 2^53: per < 2^42, and n is taken in digits of base 1024.
--- Needs x < per and carry < per.
-local function muldiv_small(n, x, carry, per)
-  local product = n * x
-  if product + carry < MAX then
-    product = product + carry
-    local rest = math.fmod(product, per)
-    return (product - rest) / per, rest
-  end
-  local quotient, rest = 0, 0
-  local unit = 1125899906842624 -- 1024^5
-  while unit >= 1 do
-    local digit = math.floor(n / unit)
-    n = n - digit * unit
-    local v = rest * 1024 + digit * x
-    rest = math.fmod(v, per)
-    quotient = quotient * 1024 + (v - rest) / per
-    unit = unit / 1024
-  end
-  local v = rest + carry
-  rest = math.fmod(v, per)
-  return quotient + (v - rest) / per, rest
-end
-
--- Whole tokens that x per per makes in elapsed, and the carry: exactly
--- lease.Rate.Mint. Saturates at MAX with the carry dropped.
-local function mint(x, per, elapsed, carry)
-  if x <= 0 or per <= 0 then return 0, 0 end
-  if carry < 0 or carry >= per then carry = 0 end
-  if elapsed <= 0 then return 0, carry end
-  local small = math.fmod(x, per)
-  local whole_part = (x - small) / per * elapsed
-  if whole_part > MAX then return MAX, 0 end
-  local n, rest = muldiv_small(elapsed, small, carry, per)
-  n = n + whole_part
-  if n > MAX then return MAX, 0 end
-  return n, rest
-end
+-- this life of this primary, and its clock as it stands
+local id = replication_id()
+if not id then return redis.error_reply('READONLY this redis is a replica') end
+local now = server_time()

@@ -1,9 +1,7 @@
 -- Says that budgets are in use until now + ttl; drops those whose time is over.
 -- KEYS[1]: sorted set of budget names by the time until which they are in use.
 -- ARGV: ttl, then the names. Atomic over all of them.
-local id = replication_id()
-if not id then return redis.error_reply('READONLY this redis is a replica') end
-local now, ttl = server_time(), number()
+local ttl = number()
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now))
 while arg_at < #ARGV do
   redis.call('ZADD', KEYS[1], 'GT', whole(now + ttl), text())

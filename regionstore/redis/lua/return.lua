@@ -1,0 +1,24 @@
+-- Takes unspent tokens out of a live lump until no more than keep are held.
+-- KEYS[1]: the row. ARGV: not_after, incarnation, keep.
+-- Atomic: load, take out, save.
+local not_after, inc, keep = number(), text(), number()
+local row = load(KEYS[1])
+if not current(row) then
+  push_missing(not_after)
+  return out
+end
+local seen = pass(row, not_after)
+local l = named(row, LUMP, inc)
+local outcome = OK
+if not l then
+  outcome = STALE
+elseif not alive(l) then
+  outcome = DEAD
+else
+  local free = unspent(l, LUMP)
+  local n = min(free, free + counted(l) - max(0, keep))
+  l.returned = add(l.returned, max(0, n))
+end
+push_view(row, seen, outcome)
+save(KEYS[1], row)
+return out

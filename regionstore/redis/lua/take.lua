@@ -1,0 +1,179 @@
+-- Decides over all rows at once: every budget has its cost, or nothing is
+-- taken from any.
+-- KEYS: a row per take, and behind them, if a request id was given, where its
+-- answer is kept. ARGV: number of takes, hold, content, keep, tentative; per
+-- take: cost, prefetch, demand, not_after.
+-- Atomic: the kept answer, all rows, the answer to keep.
+local takes, hold, content, keep, tentative = number(), flag(), text(), number(), flag()
+local answer_key = KEYS[takes + 1]
+
+if answer_key then
+  local packed = redis.call('GET', answer_key)
+  local kept = packed and cmsgpack.unpack(packed)
+  if kept and kept[1] > now then
+    if kept[2] ~= content then return {id, 0, 0, 1} end
+    local answer = kept[3]
+    answer[1] = id
+    return answer
+  end
+end
+
+local function prefetchable(l, kind)
+  local free = live(l, kind)
+  if kind == LUMP then return free end
+  return max(0, min(free, math.floor(l.beta / 4) - counted(l)))
+end
+
+-- counts n more tokens as held by processes; returns their generation
+local function hold_tokens(l, n)
+  if l.cur.n == 0 then
+    l.cur = {id = l.cur.id + 1, n = 0, opened = now, stop = 0}
+  elseif l.prev.n == 0 and now >= l.cur.opened + PROCESS_DEADLINE then
+    l.prev = l.cur
+    l.cur = {id = l.cur.id + 1, n = 0, opened = now, stop = 0}
+  end
+  l.cur.n = l.cur.n + n
+  postpone(l.cur, now + SPAN)
+  return l.cur.id
+end
+
+-- lets time pass, counts demand, says whether the cost could be taken
+local function ask(row, t)
+  if not current(row) then
+    t.outcome, t.seen = MISSING, seen_by(t.not_after)
+    return
+  end
+  t.seen = pass(row, t.not_after)
+  row.demand = add(row.demand, max(0, t.demand))
+  local sum = 0
+  for kind = RESERVE, LUMP do
+    sum = add(sum, hold and prefetchable(row[kind], kind) or live(row[kind], kind))
+  end
+  t.outcome = sum >= t.cost and OK or SHORT
+end
+
+-- takes the cost from the leases in their order, then the prefetch
+local function draw(row, t)
+  local held = {0, 0, 0}
+  local cost = max(0, t.cost)
+  for kind = RESERVE, LUMP do
+    if cost <= 0 then break end
+    local l = row[kind]
+    local n
+    if hold then
+      n = min(cost, prefetchable(l, kind))
+      held[kind] = n
+    else
+      n = min(cost, live(l, kind))
+      if is_share(kind) then l.balance = l.balance - n end
+      l.used = add(l.used, n)
+    end
+    cost = cost - n
+  end
+  local more = max(0, t.prefetch)
+  for kind = RESERVE, LUMP do
+    local l = row[kind]
+    local extra = min(more, prefetchable(l, kind) - held[kind])
+    more = more - extra
+    local n = held[kind] + extra
+    if n > 0 then
+      if is_share(kind) then l.balance = l.balance - n end
+      t.parts[#t.parts + 1] = {kind, l.inc, hold_tokens(l, n), n, min(l.deadline - now, PROCESS_DEADLINE)}
+    end
+  end
+end
+
+-- time from seen until a share has minted n more tokens
+local function wait_for(l, n, seen)
+  return min(wait(l.x, l.per, n, l.carry) + max(0, l.mark - seen), LONGEST)
+end
+
+-- how long the live shares need to mint n more tokens together
+local function mint_in(row, n, seen)
+  if n <= 0 then return 0 end
+  local room = {0, 0}
+  for kind = RESERVE, PACED do
+    local l = row[kind]
+    if alive(l) and l.x > 0 and l.per > 0 then room[kind] = l.beta - counted(l) - l.balance end
+  end
+  local best = NEVER
+  for kind = RESERVE, PACED do
+    local other = 3 - kind
+    local mine = min(n, room[kind])
+    local rest = n - mine
+    if mine > 0 and rest <= room[other] then
+      local d = wait_for(row[kind], mine, seen)
+      if rest > 0 then d = max(d, wait_for(row[other], rest, seen)) end
+      if best == NEVER or d < best then best = d end
+    end
+  end
+  return best
+end
+
+-- says what the row holds after the step
+local function describe(row, t)
+  local sum, shares, beta, x, per, mints, lasts, pending = 0, 0, 0, 0, 0, 0, 0, false
+  for kind = RESERVE, LUMP do
+    local l = row[kind]
+    pending = pending or l.pending
+    if alive(l) then
+      local free = unspent(l, kind)
+      sum = add(sum, free)
+      lasts = max(lasts, l.deadline - now)
+      if is_share(kind) then
+        shares = add(shares, free)
+        beta = add(beta, l.beta)
+        if per == 0 then
+          x, per = l.x, l.per
+        else
+          x = add(x, rate_in(l.x, l.per, per))
+        end
+      end
+    end
+  end
+  if t.outcome == SHORT then
+    mints = NEVER
+    if sum < t.cost then mints = mint_in(row, t.cost - sum, t.seen) end
+  end
+  push(sum, shares, beta, x, per, mints, lasts, pending)
+end
+
+local rows, asked = {}, {}
+local took, known = true, true
+for i = 1, takes do
+  local t = {cost = number(), prefetch = number(), demand = number(), not_after = number(), parts = {}}
+  rows[i] = load(KEYS[i]) or false
+  asked[i] = t
+  ask(rows[i], t)
+  took = took and t.outcome == OK
+  known = known and t.outcome ~= MISSING
+end
+
+push(took, false, false)
+for i = 1, takes do
+  local row, t = rows[i], asked[i]
+  push(t.outcome, t.seen)
+  if t.outcome ~= MISSING then
+    if took then draw(row, t) end
+    describe(row, t)
+  end
+end
+
+-- The answer is kept without the parts: their tokens are in the memory of
+-- whoever gets this one.
+local answer
+if answer_key and keep > 0 and known and (took or not tentative) then
+  out[3] = 1
+  answer = cmsgpack.pack({now + keep, content, out})
+  out[3] = 0
+end
+for i = 1, takes do
+  for _, part in ipairs(asked[i].parts) do push(i, unpack(part)) end
+end
+for i = 1, takes do
+  if asked[i].outcome ~= MISSING then save(KEYS[i], rows[i]) end
+end
+if answer then
+  redis.call('SET', answer_key, answer, 'PX', whole(math.ceil(keep / 1000) + 1000))
+end
+return out
