@@ -35,20 +35,17 @@ func tooLittle(r lease.ItemReply, it lease.Item) bool {
 	}
 	short := false
 	for _, st := range r.Leases {
-		if st.Status != lease.Active {
-			continue
-		}
-		if st.Kind.IsShare() {
+		switch {
+		case st.Status == lease.Ended:
+		case st.Kind.IsShare():
 			if st.X.Tokens > 0 && st.Beta >= it.Waiting {
 				return false
 			}
-			continue
-		}
-		switch st.Short {
-		case lease.Enough, lease.LimitZero:
+		case st.Short == lease.LimitZero:
 			return false
+		case st.Short != lease.Enough:
+			short = holdOf(st, it.Leases) < it.Waiting
 		}
-		short = holdOf(st, it.Leases) < it.Waiting
 	}
 	return short
 }
