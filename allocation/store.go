@@ -189,7 +189,9 @@ type Store interface {
 	Apply(ctx context.Context, budgets []string, step func(now Now, states []*State) ([]*State, error)) error
 
 	// Budgets lists budgets whose version is above since, by version, at most
-	// limit, with the version to ask for next.
+	// limit, with the version to ask for next: the last one listed, or, where
+	// none is left, the newest there is (below since only if the ledger never
+	// reached it).
 	Budgets(ctx context.Context, since uint64, limit int) ([]policy.Budget, uint64, error)
 
 	// Due names up to limit budgets, not locked by another transaction, whose

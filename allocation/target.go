@@ -8,8 +8,9 @@ type Target struct {
 	Region string
 	// Reserve and Paced are shares; a zero Beta plans none.
 	Reserve, Paced Share
-	// Lump is the hold of lump tokens up to which the region's wants are
-	// granted; Lumps is false where the plan holds none here at all.
+	// Lump is the hold of one lump up to which the region's wants are granted;
+	// an earlier incarnation's, which its store has lost, stands beside it until
+	// it expires. Lumps is false where the plan holds none here at all.
 	Lump  lease.Tokens
 	Lumps bool
 	// Piece bounds one grant of lump tokens; 0 for no bound.
