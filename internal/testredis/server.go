@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -216,11 +217,9 @@ func (p *process) signal(t testing.TB, sig syscall.Signal) {
 
 // waitReady waits for a PONG, or for the process to end.
 func (p *process) waitReady(addr string) error {
-	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1})
-	defer c.Close()
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
-		if c.Ping(context.Background()).Err() == nil {
+		if pong(addr) {
 			return nil
 		}
 		select {
@@ -230,6 +229,21 @@ func (p *process) waitReady(addr string) error {
 		}
 	}
 	return fmt.Errorf("%s did not answer at %s: %s", filepath.Base(p.cmd.Path), addr, p.out)
+}
+
+func pong(addr string) bool {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	answer := make([]byte, len("+PONG"))
+	_, err = io.ReadFull(c, answer)
+	return err == nil && string(answer) == "+PONG"
 }
 
 // syncBuffer collects a child's output.

@@ -115,7 +115,7 @@ func (s *Store) sweep(step regionstore.Step) {
 	}
 	for _, names := range []map[string]lease.Time{s.inUse, s.alive} {
 		for name, until := range names {
-			if step.Time >= until {
+			if step.Time >= until.Add(s.config.KeepMargin) {
 				delete(names, name)
 			}
 		}

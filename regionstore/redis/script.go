@@ -36,7 +36,9 @@ func loadScripts(config regionstore.Config) scripts {
 	wallet := func(name string) *script {
 		return newScript(constants + mustRead("rate") + mustRead("wallet") + mustRead(name))
 	}
-	register := func(name string) *script { return newScript(mustRead(name)) }
+	register := func(name string) *script {
+		return newScript(constants + mustRead("register") + mustRead(name))
+	}
 	return scripts{
 		open: wallet("open"), begin: wallet("begin"), install: wallet("install"),
 		take: wallet("take"), settle: wallet("settle"), giveBack: wallet("return"),

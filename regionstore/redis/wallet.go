@@ -108,7 +108,8 @@ func (s *Store) Take(ctx context.Context, req regionstore.TakeRequest) (regionst
 	if reply.Conflict || r.err != nil {
 		return reply, r.err
 	}
-	reply.Results = make([]regionstore.TakeResult, len(req.Takes))
+	// a kept answer has as many results as its own request had takes
+	reply.Results = make([]regionstore.TakeResult, min(r.num(), int64(len(r.vals))))
 	for i := range reply.Results {
 		reply.Results[i] = r.takeResult()
 	}

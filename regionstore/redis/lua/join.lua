@@ -2,12 +2,11 @@
 -- KEYS[1]: sorted set of processes by the time until which they live.
 -- ARGV: process, ttl. Returns how many live.
 local process, ttl = text(), number()
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now))
+trim_register(KEYS[1])
 if ttl > 0 then
   redis.call('ZADD', KEYS[1], whole(now + ttl), process)
-  local ms = math.ceil(ttl / 1000) + 60000
-  if redis.call('PTTL', KEYS[1]) < ms then redis.call('PEXPIRE', KEYS[1], whole(ms)) end
+  keep_register(KEYS[1], ttl)
 else
   redis.call('ZREM', KEYS[1], process)
 end
-return {id, redis.call('ZCARD', KEYS[1])}
+return {id, redis.call('ZCOUNT', KEYS[1], '(' .. whole(now), '+inf')}

@@ -15,5 +15,5 @@ if ttl <= 0 then
   redis.call('DEL', KEYS[1])
   return {id, 0}
 end
-redis.call('SET', KEYS[1], cmsgpack.pack({me, now + ttl}), 'PX', whole(math.ceil(ttl / 1000) + 60000))
+redis.call('SET', KEYS[1], cmsgpack.pack({me, now + ttl}), 'PX', whole(math.ceil((ttl + KEEP_MARGIN) / 1000)))
 return {id, 1}

@@ -149,7 +149,7 @@ for i = 1, takes do
   known = known and t.outcome ~= MISSING
 end
 
-push(took, false, false)
+push(took, false, false, takes)
 for i = 1, takes do
   local row, t = rows[i], asked[i]
   push(t.outcome, t.seen)
