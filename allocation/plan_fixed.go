@@ -28,12 +28,15 @@ func planFixedQuota(b policy.Budget, regions []regionView, p *Pool) []Target {
 		targets[i] = Target{
 			Region: r.name,
 			Lumps:  true,
-			Lump:   max(0, min(max(piece, r.lump), r.lump+left)),
-			Piece:  piece,
+			Lump:   piece,
+			Piece:  min(piece, left),
 			Keep:   lease.MaxTokens,
 		}
+		if left <= 0 {
+			targets[i].Lump, targets[i].Piece = 0, 0
+		}
 		if left < 0 {
-			targets[i].Keep = targets[i].Lump
+			targets[i].Keep = max(0, r.lump+left)
 		}
 	}
 	return targets

@@ -102,22 +102,22 @@ func TestIndependentGivesEachRegionTheWhole(t *testing.T) {
 func TestStaticQuotaInPieces(t *testing.T) {
 	b := quota(10_000, policy.Static, policy.Region{Name: "a", Weight: 3}, policy.Region{Name: "b", Weight: 1})
 	for _, c := range []struct {
-		granted, held lease.Tokens
-		lump, keep    lease.Tokens
+		granted, held     lease.Tokens
+		lump, piece, keep lease.Tokens
 	}{
-		{0, 0, 75, lease.MaxTokens},
-		{7490, 0, 10, lease.MaxTokens},
-		{7490, 5, 15, lease.MaxTokens},
-		{7500, 75, 75, lease.MaxTokens},
-		{7520, 75, 55, 55},
-		{9999, 75, 0, 0},
+		{0, 0, 75, 75, lease.MaxTokens},
+		{7490, 0, 75, 10, lease.MaxTokens},
+		{7490, 5, 75, 10, lease.MaxTokens},
+		{7500, 75, 0, 0, lease.MaxTokens},
+		{7520, 75, 0, 0, 55},
+		{9999, 75, 0, 0, 0},
 	} {
 		s, p := planState(b, Region{Name: "a", WindowGranted: c.granted})
 		s.Leases = []Lease{{Region: "a", Kind: lease.Lump, Hold: c.held}}
 		a := Plan(s, p, 0)[0]
-		if a.Lump != c.lump || a.Piece != 75 || a.Keep != c.keep {
-			t.Errorf("granted %d, held %d: lump %d in pieces of %d, keep %d; want %d, 75, %d",
-				c.granted, c.held, a.Lump, a.Piece, a.Keep, c.lump, c.keep)
+		if a.Lump != c.lump || a.Piece != c.piece || a.Keep != c.keep {
+			t.Errorf("granted %d, held %d: lump %d in pieces of %d, keep %d; want %d, %d, %d",
+				c.granted, c.held, a.Lump, a.Piece, a.Keep, c.lump, c.piece, c.keep)
 		}
 	}
 }
