@@ -11,57 +11,72 @@ import (
 
 // document is the form that Write gives to budgets.
 type document struct {
-	Budgets []budget `yaml:"budgets"`
+	Budgets []budget `yaml:"budgets" json:"budgets"`
 }
 
 type budget struct {
-	Name          string            `yaml:"name"`
-	Match         map[string]string `yaml:"match,omitempty,flow"`
-	Limit         limit             `yaml:"limit,flow"`
-	Strategy      string            `yaml:"strategy"`
-	OverAdmission *overAdmission    `yaml:"over_admission,omitempty,flow"`
-	Regions       map[string]region `yaml:"regions,omitempty"`
-	Lease         lifetimes         `yaml:"lease,flow"`
-	OnFailure     failure           `yaml:"on_failure,flow"`
-	OnStoreLoss   string            `yaml:"on_store_loss"`
-	Wait          string            `yaml:"wait,omitempty"`
+	Name          string            `yaml:"name" json:"name"`
+	Match         map[string]string `yaml:"match,omitempty,flow" json:"match,omitempty"`
+	Limit         limit             `yaml:"limit,flow" json:"limit"`
+	Strategy      string            `yaml:"strategy" json:"strategy"`
+	OverAdmission *overAdmission    `yaml:"over_admission,omitempty,flow" json:"over_admission,omitempty"`
+	Regions       map[string]region `yaml:"regions,omitempty" json:"regions,omitempty"`
+	Lease         lifetimes         `yaml:"lease,flow" json:"lease"`
+	OnFailure     failure           `yaml:"on_failure,flow" json:"on_failure"`
+	OnStoreLoss   string            `yaml:"on_store_loss" json:"on_store_loss"`
+	Wait          string            `yaml:"wait,omitempty" json:"wait,omitempty"`
 }
 
 type limit struct {
-	Rate  string        `yaml:"rate,omitempty"`
-	Burst *lease.Tokens `yaml:"burst,omitempty"`
-	Quota *lease.Tokens `yaml:"quota,omitempty"`
-	Per   string        `yaml:"per,omitempty"`
-	Zone  string        `yaml:"zone,omitempty"`
+	Rate  string        `yaml:"rate,omitempty" json:"rate,omitempty"`
+	Burst *lease.Tokens `yaml:"burst,omitempty" json:"burst,omitempty"`
+	Quota *lease.Tokens `yaml:"quota,omitempty" json:"quota,omitempty"`
+	Per   string        `yaml:"per,omitempty" json:"per,omitempty"`
+	Zone  string        `yaml:"zone,omitempty" json:"zone,omitempty"`
 }
 
 type overAdmission struct {
-	Tokens  lease.Tokens `yaml:"tokens,omitempty"`
-	Percent *yaml.Node   `yaml:"percent,omitempty"`
-	Within  string       `yaml:"within,omitempty"`
+	Tokens  lease.Tokens `yaml:"tokens,omitempty" json:"tokens,omitempty"`
+	Percent percent      `yaml:"percent,omitempty" json:"percent,omitempty"`
+	Within  string       `yaml:"within,omitempty" json:"within,omitempty"`
 }
 
 type region struct {
-	Weight  int64    `yaml:"weight,omitempty"`
-	Floor   string   `yaml:"floor,omitempty"`
-	Reserve *reserve `yaml:"reserve,omitempty,flow"`
+	Weight  int64    `yaml:"weight,omitempty" json:"weight,omitempty"`
+	Floor   string   `yaml:"floor,omitempty" json:"floor,omitempty"`
+	Reserve *reserve `yaml:"reserve,omitempty,flow" json:"reserve,omitempty"`
 }
 
 type reserve struct {
-	Rate  string       `yaml:"rate"`
-	Burst lease.Tokens `yaml:"burst"`
+	Rate  string       `yaml:"rate" json:"rate"`
+	Burst lease.Tokens `yaml:"burst" json:"burst"`
 }
 
 type lifetimes struct {
-	TTL      string `yaml:"ttl"`
-	ShareTTL string `yaml:"share_ttl"`
+	TTL      string `yaml:"ttl" json:"ttl"`
+	ShareTTL string `yaml:"share_ttl" json:"share_ttl"`
 }
 
 type failure struct {
-	Mode  string       `yaml:"mode"`
-	Rate  string       `yaml:"rate,omitempty"`
-	Burst lease.Tokens `yaml:"burst,omitempty"`
+	Mode  string       `yaml:"mode" json:"mode"`
+	Rate  string       `yaml:"rate,omitempty" json:"rate,omitempty"`
+	Burst lease.Tokens `yaml:"burst,omitempty" json:"burst,omitempty"`
 }
+
+// percent is thousandths of a percent, written as a plain number.
+type percent int64
+
+// MarshalYAML implements yaml.Marshaler.
+func (p percent) MarshalYAML() (any, error) {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: policy.FormatPercent(int64(p))}, nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p percent) MarshalJSON() ([]byte, error) { return []byte(policy.FormatPercent(int64(p))), nil }
+
+// Form returns a normalized budget as Write writes it, to be marshalled as
+// JSON or YAML.
+func Form(b policy.Budget) any { return written(b) }
 
 // Write writes normalized budgets so that Parse reads the same back, with
 // every default spelled out.
@@ -115,7 +130,7 @@ func writtenOver(o policy.OverAdmission) *overAdmission {
 	}
 	out := &overAdmission{Tokens: o.Tokens}
 	if o.Within > 0 {
-		out.Percent = &yaml.Node{Kind: yaml.ScalarNode, Value: policy.FormatPercent(o.MilliPercent)}
+		out.Percent = percent(o.MilliPercent)
 		out.Within = policy.FormatDuration(o.Within)
 	}
 	return out
