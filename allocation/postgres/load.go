@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ration-dev/ration/allocation"
+	"github.com/ration-dev/ration/policy"
+)
+
+// batch is some loaded budgets, found by name.
+type batch struct {
+	order  []string
+	states map[string]*allocation.State
+}
+
+// list returns the states of the named budgets, nil where there is none, and
+// copies of them to compare with later, empty where there is none.
+func (b batch) list(names []string) (states, before []*allocation.State) {
+	states = make([]*allocation.State, len(names))
+	before = make([]*allocation.State, len(names))
+	for i, name := range names {
+		states[i] = b.states[name]
+		before[i] = snapshot(states[i])
+	}
+	return states, before
+}
+
+// queueLoad queues what readLoad reads: the rows of the named budgets.
+func queueLoad(q *pgx.Batch, names [][]byte) {
+	for _, sql := range []string{sqlLoadPools, sqlLoadLeases, sqlLoadRegions, sqlLoadLocals} {
+		q.Queue(sql, names)
+	}
+}
+
+func readLoad(r pgx.BatchResults, b batch) error {
+	err := each(r, scanPool, b, func(s *allocation.State, p allocation.Pool) { s.Pools = append(s.Pools, p) })
+	if err != nil {
+		return err
+	}
+	err = each(r, scanLease, b, func(s *allocation.State, l allocation.Lease) { s.Leases = append(s.Leases, l) })
+	if err != nil {
+		return err
+	}
+	err = each(r, scanRegion, b, func(s *allocation.State, g allocation.Region) { s.Regions = append(s.Regions, g) })
+	if err != nil {
+		return err
+	}
+	return each(r, scanLocal, b, func(s *allocation.State, l allocation.Local) { s.Locals = append(s.Locals, l) })
+}
+
+// each reads one query's rows into the states they belong to.
+func each[R any](r pgx.BatchResults, scan func(pgx.Rows) ([]byte, R, error), b batch, add func(*allocation.State, R)) error {
+	rows, err := r.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		budget, row, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		// A budget that appeared after the lock was taken is not of this batch.
+		if s := b.states[string(budget)]; s != nil {
+			add(s, row)
+		}
+	}
+	return rows.Err()
+}
+
+// readBudgets reads the rows of name, version and policy.
+func (s *Store) readBudgets(rows pgx.Rows, err error) ([]policy.Budget, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []policy.Budget
+	for rows.Next() {
+		var name, raw []byte
+		var version int64
+		if err := rows.Scan(&name, &version, &raw); err != nil {
+			return nil, err
+		}
+		b, err := s.policies.decode(string(name), uint64(version), raw)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
+	}
+	return list, rows.Err()
+}
+
+func newBatch(budgets []policy.Budget) batch {
+	b := batch{states: make(map[string]*allocation.State, len(budgets))}
+	for _, budget := range budgets {
+		b.order = append(b.order, budget.Name)
+		b.states[budget.Name] = &allocation.State{Budget: budget}
+	}
+	return b
+}
+
+// policies remembers decoded policies, one per budget: they rarely change,
+// and decoding thousands while their rows are locked would cost every region.
+// Budgets are immutable values, so they can be shared.
+type policies struct {
+	mu   sync.Mutex
+	last map[string]decoded
+}
+
+type decoded struct {
+	raw    []byte
+	budget policy.Budget
+}
+
+// decode returns the budget in raw. The columns' name and version hold,
+// whatever raw says: JSON cannot carry every name.
+func (p *policies) decode(name string, version uint64, raw []byte) (policy.Budget, error) {
+	p.mu.Lock()
+	d, ok := p.last[name]
+	p.mu.Unlock()
+	if ok && d.budget.Version == version && bytes.Equal(d.raw, raw) {
+		return d.budget, nil
+	}
+	d = decoded{raw: slices.Clone(raw)}
+	if err := json.Unmarshal(raw, &d.budget); err != nil {
+		return policy.Budget{}, fmt.Errorf("policy of budget %q: %w", name, err)
+	}
+	d.budget.Name, d.budget.Version = name, version
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = make(map[string]decoded)
+	}
+	p.last[name] = d
+	return d.budget, nil
+}

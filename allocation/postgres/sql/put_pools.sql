@@ -1,0 +1,57 @@
+INSERT INTO pools (
+    budget, window_start, window_end, rate_tokens, rate_per, burst, float_tokens,
+    available, x, outstanding, minted_at, carry, total_start, total_minted, total_adjusted,
+    total_clamped, total_share_given, total_share_returned, total_share_used,
+    total_share_written_off, total_lump_granted, total_lump_used, total_lump_returned,
+    total_lump_written_off, total_late_used, total_late_credited, total_debt, purged_given,
+    purged_share_returned, purged_share_used, purged_granted, purged_used, purged_returned,
+    purged_written_off, alarms
+)
+SELECT
+    budget, window_start, window_end, rate_tokens, rate_per, burst, float_tokens,
+    available, x, outstanding, minted_at, carry, total_start, total_minted, total_adjusted,
+    total_clamped, total_share_given, total_share_returned, total_share_used,
+    total_share_written_off, total_lump_granted, total_lump_used, total_lump_returned,
+    total_lump_written_off, total_late_used, total_late_credited, total_debt, purged_given,
+    purged_share_returned, purged_share_used, purged_granted, purged_used, purged_returned,
+    purged_written_off, alarms
+FROM unnest(
+    $1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+    $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+    $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[],
+    $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[],
+    $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[],
+    $28::bigint[], $29::bigint[], $30::bigint[], $31::bigint[], $32::bigint[],
+    $33::bigint[], $34::bigint[], $35::bigint[]
+) AS row (
+    budget, window_start, window_end, rate_tokens, rate_per, burst, float_tokens,
+    available, x, outstanding, minted_at, carry, total_start, total_minted, total_adjusted,
+    total_clamped, total_share_given, total_share_returned, total_share_used,
+    total_share_written_off, total_lump_granted, total_lump_used, total_lump_returned,
+    total_lump_written_off, total_late_used, total_late_credited, total_debt, purged_given,
+    purged_share_returned, purged_share_used, purged_granted, purged_used, purged_returned,
+    purged_written_off, alarms
+)
+ON CONFLICT (budget, window_start) DO UPDATE SET
+    window_end = excluded.window_end, rate_tokens = excluded.rate_tokens,
+    rate_per = excluded.rate_per, burst = excluded.burst,
+    float_tokens = excluded.float_tokens, available = excluded.available, x = excluded.x,
+    outstanding = excluded.outstanding, minted_at = excluded.minted_at,
+    carry = excluded.carry, total_start = excluded.total_start,
+    total_minted = excluded.total_minted, total_adjusted = excluded.total_adjusted,
+    total_clamped = excluded.total_clamped, total_share_given = excluded.total_share_given,
+    total_share_returned = excluded.total_share_returned,
+    total_share_used = excluded.total_share_used,
+    total_share_written_off = excluded.total_share_written_off,
+    total_lump_granted = excluded.total_lump_granted,
+    total_lump_used = excluded.total_lump_used,
+    total_lump_returned = excluded.total_lump_returned,
+    total_lump_written_off = excluded.total_lump_written_off,
+    total_late_used = excluded.total_late_used,
+    total_late_credited = excluded.total_late_credited, total_debt = excluded.total_debt,
+    purged_given = excluded.purged_given,
+    purged_share_returned = excluded.purged_share_returned,
+    purged_share_used = excluded.purged_share_used,
+    purged_granted = excluded.purged_granted, purged_used = excluded.purged_used,
+    purged_returned = excluded.purged_returned,
+    purged_written_off = excluded.purged_written_off, alarms = excluded.alarms

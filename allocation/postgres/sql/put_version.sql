@@ -1,0 +1,2 @@
+UPDATE ledger_version
+SET version = $1

@@ -1,0 +1,255 @@
+// Package postgres keeps the ledger in Postgres 15 or later. Any number of
+// processes may share one database.
+//
+// A transaction is READ COMMITTED: it locks its budgets' rows in order of
+// name, loads their states, runs the step, and writes back the rows that
+// changed, in three round trips whatever the number of budgets: begin, lock and
+// read; write; commit. All arithmetic is the step's.
+//
+// A commit is never cancelled. With synchronous replication a cancelled COMMIT
+// reports success with a warning and may be lost at a promotion, so the store
+// waits for a commit for CommitTimeout without regard to the caller's context,
+// then gives up the connection without asking the server to cancel, and
+// reports allocation.ErrUnknownCommit; so it does for any warning. Every
+// transaction writes its budgets' rows, so that a repeated answer waits for
+// the durability of what it repeats.
+//
+// Names hold any byte: they are bytea columns. See package migrations for the
+// schema.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ration-dev/ration/allocation"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+)
+
+// Options tune a Store; the zero value works.
+type Options struct {
+	// MaxConns bounds the connections of this process; 0 leaves pgx's default,
+	// or what the URL says.
+	MaxConns int32
+	// Timeout bounds one attempt at a transaction up to its commit; 0 takes 5 s.
+	Timeout time.Duration
+	// CommitTimeout bounds the wait for a commit; 0 takes 10 s.
+	CommitTimeout time.Duration
+	// RetryFor bounds how long a transaction is retried; 0 takes 5 s.
+	RetryFor time.Duration
+	// Clocks bounds the error of clock rates; the zero value takes
+	// lease.DefaultClocks.
+	Clocks lease.Clocks
+	// AllowVolatile accepts a database whose commits may be lost in a crash
+	// (synchronous_commit off, or local with synchronous standbys). After such
+	// a loss tokens can be granted twice.
+	AllowVolatile bool
+	// OnCommit, when set, is told how long each commit took. It must not block.
+	OnCommit func(time.Duration)
+	// ClockSQL is an expression that reads the database's clock, in
+	// microseconds; tests step it. Empty takes clock_timestamp().
+	ClockSQL string
+}
+
+func (o Options) withDefaults() Options {
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.CommitTimeout <= 0 {
+		o.CommitTimeout = 10 * time.Second
+	}
+	if o.RetryFor <= 0 {
+		o.RetryFor = 5 * time.Second
+	}
+	if o.Clocks == (lease.Clocks{}) {
+		o.Clocks = lease.DefaultClocks()
+	}
+	if o.ClockSQL == "" {
+		o.ClockSQL = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	}
+	return o
+}
+
+// Stats counts what a Store has done since it was opened.
+type Stats struct {
+	// Transactions were committed; Retries are attempts beyond the first.
+	Transactions, Retries atomic.Int64
+	// UnknownCommits ended with allocation.ErrUnknownCommit.
+	UnknownCommits atomic.Int64
+	// ClockShift is how far governed time is behind the database's clock, in
+	// microseconds; ClockMoves counts how often this process raised or lowered
+	// it.
+	ClockShift, ClockMoves atomic.Int64
+}
+
+// Store is an allocation.Store in a Postgres database.
+type Store struct {
+	// Stats may be read at any time.
+	Stats Stats
+
+	pool     *pgxpool.Pool
+	opts     Options
+	sqlClock string
+	policies policies
+
+	born    time.Time // origin of this process's monotonic readings
+	clockMu sync.Mutex
+	clock   allocation.Clock
+}
+
+var _ allocation.Store = (*Store)(nil)
+
+// Open connects to the database at url, a URL or keyword/value string as pgx
+// takes it. It fails when the schema is missing, and with ErrVolatile when
+// commits would not be durable. The caller closes the Store.
+func Open(ctx context.Context, url string, opts Options) (*Store, error) {
+	opts = opts.withDefaults()
+	config, err := poolConfig(url, opts)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, translate(err)
+	}
+	s := &Store{pool: pool, opts: opts, born: time.Now()}
+	s.sqlClock = "SELECT shift, governed, raw, " + opts.ClockSQL + " FROM ledger_clock"
+	if _, err := s.Now(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close gives up all connections, after what still runs on them. It may be
+// called more than once.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping reports whether the database answers and has the ledger's schema.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	var version int64
+	err := s.pool.QueryRow(ctx, "SELECT version FROM ledger_version").Scan(&version)
+	return translate(err)
+}
+
+// Update implements allocation.Store.
+func (s *Store) Update(ctx context.Context, budgets []string, step func(allocation.Now, []*allocation.State) error) error {
+	return s.retry(ctx, func(ctx context.Context) error {
+		return s.attempt(ctx, budgets, false, func(now allocation.Now, tx *transaction) error {
+			states, before := tx.batch.list(budgets)
+			if err := step(now, states); err != nil {
+				return stepError{err}
+			}
+			for i, state := range states {
+				if (state == nil) != (before[i].Budget.Name == "") {
+					return stepError{lease.Errorf(lease.Internal, "", "a step may not create or drop budget %q", budgets[i])}
+				}
+				if state != nil {
+					tx.write(before[i], state)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Apply implements allocation.Store. A state that step leaves nil is not
+// written.
+func (s *Store) Apply(ctx context.Context, budgets []string, step func(allocation.Now, []*allocation.State) ([]*allocation.State, error)) error {
+	return s.retry(ctx, func(ctx context.Context) error {
+		return s.attempt(ctx, budgets, true, func(now allocation.Now, tx *transaction) error {
+			states, before := tx.batch.list(budgets)
+			after, err := step(now, states)
+			if err != nil {
+				return stepError{err}
+			}
+			if len(after) != len(budgets) {
+				return stepError{lease.Errorf(lease.Internal, "", "a step for %d budgets returned %d states", len(budgets), len(after))}
+			}
+			for i, state := range after {
+				if state == nil {
+					continue
+				}
+				if state.Budget.Name != budgets[i] {
+					return stepError{lease.Errorf(lease.Internal, "", "a step for budget %q returned %q", budgets[i], state.Budget.Name)}
+				}
+				tx.version++
+				state.Budget.Version = tx.version
+				tx.write(before[i], state)
+			}
+			return nil
+		})
+	})
+}
+
+// Budgets implements allocation.Store.
+func (s *Store) Budgets(ctx context.Context, since uint64, limit int) (list []policy.Budget, next uint64, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sqlChanged, int64(since), limit)
+		list, err = s.readBudgets(rows, err)
+		return err
+	})
+	next = since
+	if n := len(list); n > 0 {
+		next = list[n-1].Version
+	}
+	return list, next, err
+}
+
+// Due implements allocation.Store. Its locks only find out what others have
+// locked: they are given up at once, and nothing is committed.
+func (s *Store) Due(ctx context.Context, limit int) (names []string, err error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.retry(ctx, func(ctx context.Context) error {
+		var q pgx.Batch
+		q.Queue(sqlBegin)
+		q.Queue(sqlDue, int64(now.Governed), limit).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+			names = column(found, func(name []byte) string { return string(name) })
+			return err
+		})
+		q.Queue(sqlRollback)
+		return s.pool.SendBatch(ctx, &q).Close()
+	})
+	return names, err
+}
+
+// View implements allocation.Store.
+func (s *Store) View(ctx context.Context, after string, limit int) (list []allocation.State, now allocation.Now, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		tx, err := s.begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer tx.end()
+		list, now, err = tx.view(ctx, after, limit)
+		return err
+	})
+	return list, now, err
+}
+
+// stepError carries a step's own error past the retries, unchanged.
+type stepError struct{ error }
+
+// ErrVolatile means that the database confirms commits that it may lose.
+var ErrVolatile = errors.New("the database's commits are not durable")
+
+func volatile(setting, standbys string) error {
+	if setting == "off" || setting == "local" && standbys != "" {
+		return fmt.Errorf("%w: synchronous_commit is %q: set it to on, or allow it and accept that a crash may grant tokens twice", ErrVolatile, setting)
+	}
+	return nil
+}
