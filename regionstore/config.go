@@ -23,9 +23,11 @@ func DefaultConfig() Config {
 	return Config{Clocks: lease.DefaultClocks(), KeepMargin: time.Hour}
 }
 
-// MaxLag is how far a caller's NotAfter may lie behind the store's clock before
-// the step treats it as a first call.
-const MaxLag = time.Second
+// MaxLag is how far a caller's NotAfter may lie behind the store's clock, which
+// a slow call does, before the step takes it for a stepped clock and starts
+// again from TIME as on a first call. What a step holds back for other callers
+// (see mint) is at most what a share mints in this time.
+const MaxLag = 50 * time.Millisecond
 
 // never is the wait for what time alone will not bring.
 const never = -time.Microsecond

@@ -11,7 +11,7 @@ func (s Step) TakeLocal(row *Row, req *LocalRequest) LocalReply {
 	seen := s.pass(row, req.Now)
 	row.DemandTotal = add(row.DemandTotal, max(0, req.Demand))
 	b := &row.Local
-	b.advance(seen)
+	b.advance(seen, s.Time)
 	b.change(req.Rate, req.Burst)
 	reply := LocalReply{Outcome: OK, Time: seen}
 	cost := max(0, req.Cost)
@@ -32,14 +32,9 @@ func (s Step) TakeLocal(row *Row, req *LocalRequest) LocalReply {
 	return reply
 }
 
-// advance mints up to the given instant with the rate and burst in force.
-func (b *Local) advance(to lease.Time) {
-	if to <= b.Mark {
-		return
-	}
-	n, carry := b.Rate.Mint(to.Sub(b.Mark), b.Carry)
-	b.Mark = to
-	b.Balance, b.Carry = fill(b.Balance, b.Burst, n, carry)
+// advance mints with the rate and burst in force.
+func (b *Local) advance(seen, now lease.Time) {
+	b.Balance, b.Mark, b.Carry = mint(b.Rate, b.Burst, seen, now, b.Balance, b.Mark, b.Carry)
 }
 
 // change puts another rate and burst in force from now on.

@@ -29,16 +29,31 @@ import (
 // adding done modulo tokens as "if a >= tokens - b then a - (tokens - b), carry
 // one, else a + b". They saturate at 2^52 (maxWait).
 
-// mint brings a share's balance up to the given instant, its deadline at the
-// latest. An earlier instant than its mark mints nothing.
-func (l *Lease) mint(to lease.Time) {
-	to = min(to, l.Deadline)
-	if to <= l.Mark {
-		return
+// mint brings a share's balance up to what a caller has seen, its deadline at
+// the latest.
+func (l *Lease) mint(seen, now lease.Time) {
+	l.Balance, l.Mark, l.Carry = mint(l.X, l.Beta-l.counted(),
+		min(seen, l.Deadline), min(now, l.Deadline), l.Balance, l.Mark, l.Carry)
+}
+
+// mint advances a bucket from its mark to seen; an earlier seen mints nothing.
+// Another caller may mint the time from the mark to now, the raw clock, in its
+// next step; so room for that is kept free, or a bucket that was full all the
+// time could be spent from and filled again in one instant.
+func mint(rate lease.Rate, limit lease.Tokens, seen, now lease.Time,
+	balance lease.Tokens, mark lease.Time, carry int64,
+) (lease.Tokens, lease.Time, int64) {
+	if seen > mark {
+		var n lease.Tokens
+		n, carry = rate.Mint(seen.Sub(mark), carry)
+		balance, carry = fill(balance, limit, n, carry)
+		mark = seen
 	}
-	n, carry := l.X.Mint(to.Sub(l.Mark), l.Carry)
-	l.Mark = to
-	l.Balance, l.Carry = fill(l.Balance, l.Beta-l.counted(), n, carry)
+	if now > mark {
+		n, _ := rate.Mint(now.Sub(mark), carry)
+		balance = max(0, min(balance, limit-n))
+	}
+	return balance, mark, carry
 }
 
 // fill adds n tokens to a bucket and drops what is above its cap. A full

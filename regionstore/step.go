@@ -64,7 +64,7 @@ func (s Step) pass(row *Row, now Now) lease.Time {
 			l.age(kind, seen)
 		}
 		if kind.IsShare() {
-			l.mint(seen)
+			l.mint(seen, s.Time)
 		}
 	}
 	return seen

@@ -97,7 +97,8 @@ type Local struct {
 // Now is how a caller bounds the store's clock, per call and row.
 //
 // NotAfter is min(TIME) that this caller last saw of this primary, plus
-// (1 + rho) times its own monotonic time since; minting and the aging of
+// (1 + rho) times its own monotonic time since, from before it sent the call
+// that saw it to before it sends this one; minting and the aging of
 // generations use min(TIME, NotAfter), so that a step of the store's clock
 // mints nothing. Zero means that the caller has not seen this row on this
 // primary before: the step mints nothing and moves the row's marks to TIME.
