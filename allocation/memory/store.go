@@ -109,7 +109,7 @@ func (s *Store) Update(_ context.Context, budgets []string, step func(allocation
 	}
 	for i, name := range budgets {
 		if e := s.entries[name]; e != nil {
-			s.keep(e, states[i])
+			s.keep(e, clone(states[i])) // the step may have kept its own
 		}
 	}
 	return nil
