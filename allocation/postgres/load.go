@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -29,6 +30,19 @@ func (b batch) list(names []string) (states, before []*allocation.State) {
 		before[i] = snapshot(states[i])
 	}
 	return states, before
+}
+
+// copy returns a state for a caller who is not trusted to leave the budget, a
+// value shared with others, as it is.
+func (b batch) copy(name string) allocation.State {
+	s := *b.states[name]
+	s.Budget = cloneBudget(s.Budget)
+	return s
+}
+
+func cloneBudget(b policy.Budget) policy.Budget {
+	b.Match, b.Regions = maps.Clone(b.Match), slices.Clone(b.Regions)
+	return b
 }
 
 // queueLoad queues what readLoad reads: the rows of the named budgets.

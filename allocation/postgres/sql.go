@@ -58,4 +58,6 @@ const (
 	sqlBeginView = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	sqlCommit    = "COMMIT"
 	sqlRollback  = "ROLLBACK"
+
+	sqlVersion = "SELECT version FROM ledger_version"
 )

@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,9 @@ type Options struct {
 	AllowVolatile bool
 	// OnCommit, when set, is told how long each commit took. It must not block.
 	OnCommit func(time.Duration)
+	// Check proves allocation.CheckStep of every write, and refuses one that
+	// breaks an invariant with the allocation.Violation. For tests.
+	Check bool
 	// ClockSQL is an expression that reads the database's clock, in
 	// microseconds; tests step it. Empty takes clock_timestamp().
 	ClockSQL string
@@ -138,54 +142,72 @@ func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	var version int64
-	err := s.pool.QueryRow(ctx, "SELECT version FROM ledger_version").Scan(&version)
+	err := s.pool.QueryRow(ctx, sqlVersion).Scan(&version)
 	return translate(err)
 }
 
 // Update implements allocation.Store.
 func (s *Store) Update(ctx context.Context, budgets []string, step func(allocation.Now, []*allocation.State) error) error {
-	return s.retry(ctx, func(ctx context.Context) error {
-		return s.attempt(ctx, budgets, false, func(now allocation.Now, tx *transaction) error {
-			states, before := tx.batch.list(budgets)
-			if err := step(now, states); err != nil {
-				return stepError{err}
+	return s.transact(ctx, budgets, false, func(now allocation.Now, tx *transaction) error {
+		states, before := tx.batch.list(budgets)
+		if err := step(now, states); err != nil {
+			return err
+		}
+		for i, state := range states {
+			existed := tx.batch.states[budgets[i]] != nil
+			if existed != (state != nil) {
+				return lease.Errorf(lease.Internal, "", "a step may not create or drop budget %q", budgets[i])
 			}
-			for i, state := range states {
-				if (state == nil) != (before[i].Budget.Name == "") {
-					return stepError{lease.Errorf(lease.Internal, "", "a step may not create or drop budget %q", budgets[i])}
-				}
-				if state != nil {
-					tx.write(before[i], state)
-				}
+			if existed {
+				tx.write(before[i], state)
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 }
 
 // Apply implements allocation.Store. A state that step leaves nil is not
 // written.
 func (s *Store) Apply(ctx context.Context, budgets []string, step func(allocation.Now, []*allocation.State) ([]*allocation.State, error)) error {
+	return s.transact(ctx, budgets, true, func(now allocation.Now, tx *transaction) error {
+		states, before := tx.batch.list(budgets)
+		after, err := step(now, states)
+		if err != nil {
+			return err
+		}
+		if len(after) != len(budgets) {
+			return lease.Errorf(lease.Internal, "", "a step for %d budgets returned %d states", len(budgets), len(after))
+		}
+		for i, state := range after {
+			if state == nil {
+				continue
+			}
+			if state.Budget.Name != budgets[i] {
+				return lease.Errorf(lease.Internal, "", "a step for budget %q returned %q", budgets[i], state.Budget.Name)
+			}
+			tx.version++
+			state.Budget.Version = tx.version
+			tx.write(before[i], state)
+		}
+		return nil
+	})
+}
+
+// transact runs step in a transaction over the named budgets, until it is
+// committed, and returns step's own errors as they are.
+func (s *Store) transact(ctx context.Context, budgets []string, apply bool, step func(allocation.Now, *transaction) error) error {
+	names := slices.Sorted(slices.Values(budgets))
+	if len(slices.Compact(slices.Clone(names))) != len(names) {
+		return lease.Errorf(lease.Internal, "", "a budget is named twice in one transaction")
+	}
 	return s.retry(ctx, func(ctx context.Context) error {
-		return s.attempt(ctx, budgets, true, func(now allocation.Now, tx *transaction) error {
-			states, before := tx.batch.list(budgets)
-			after, err := step(now, states)
+		return s.attempt(ctx, names, apply, func(now allocation.Now, tx *transaction) error {
+			err := step(now, tx)
+			if err == nil && s.opts.Check {
+				err = tx.check()
+			}
 			if err != nil {
 				return stepError{err}
-			}
-			if len(after) != len(budgets) {
-				return stepError{lease.Errorf(lease.Internal, "", "a step for %d budgets returned %d states", len(budgets), len(after))}
-			}
-			for i, state := range after {
-				if state == nil {
-					continue
-				}
-				if state.Budget.Name != budgets[i] {
-					return stepError{lease.Errorf(lease.Internal, "", "a step for budget %q returned %q", budgets[i], state.Budget.Name)}
-				}
-				tx.version++
-				state.Budget.Version = tx.version
-				tx.write(before[i], state)
 			}
 			return nil
 		})
@@ -195,15 +217,23 @@ func (s *Store) Apply(ctx context.Context, budgets []string, step func(allocatio
 // Budgets implements allocation.Store.
 func (s *Store) Budgets(ctx context.Context, since uint64, limit int) (list []policy.Budget, next uint64, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sqlChanged, int64(since), limit)
-		list, err = s.readBudgets(rows, err)
-		return err
+		// The version is read first: the list is at least as new.
+		var q pgx.Batch
+		q.Queue(sqlVersion).QueryRow(func(row pgx.Row) error { return row.Scan(&next) })
+		q.Queue(sqlChanged, int64(since), limit).Query(func(rows pgx.Rows) (err error) {
+			list, err = s.readBudgets(rows, nil)
+			return err
+		})
+		return s.pool.SendBatch(ctx, &q).Close()
 	})
-	next = since
-	if n := len(list); n > 0 {
+	n := len(list)
+	switch {
+	case n > 0 && (n == limit || list[n-1].Version > next):
 		next = list[n-1].Version
+	case n == limit:
+		next = since
 	}
-	return list, next, err
+	return column(list, cloneBudget), next, err
 }
 
 // Due implements allocation.Store. Its locks only find out what others have

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,7 +54,21 @@ func (tx *transaction) write(before, after *allocation.State) {
 	tx.before, tx.after = append(tx.before, before), append(tx.after, after)
 }
 
-// attempt runs one transaction over the named budgets: load, step, save,
+// check holds what is to be written against the invariants.
+func (tx *transaction) check() error {
+	for i, after := range tx.after {
+		before := tx.before[i]
+		if before.Budget.Name == "" {
+			before = nil
+		}
+		if err := allocation.CheckStep(before, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempt runs one transaction over budgets, sorted: load, step, save,
 // commit. With apply it may create budgets, and locks the versions first.
 func (s *Store) attempt(ctx context.Context, budgets []string, apply bool, step func(allocation.Now, *transaction) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.opts.Timeout)
@@ -81,8 +94,7 @@ func (s *Store) attempt(ctx context.Context, budgets []string, apply bool, step 
 // load begins the transaction, locks its budgets, and reads their states and
 // then the clock.
 func (tx *transaction) load(ctx context.Context, budgets []string, apply bool) (allocation.Now, error) {
-	names := slices.Sorted(slices.Values(budgets))
-	keys := column(names, func(name string) []byte { return []byte(name) })
+	keys := column(budgets, func(name string) []byte { return []byte(name) })
 	var q pgx.Batch
 	q.Queue(sqlBegin)
 	if apply {
@@ -225,8 +237,7 @@ func (tx *transaction) view(ctx context.Context, after string, limit int) ([]all
 	if err != nil {
 		return nil, allocation.Now{}, err
 	}
-	states := column(tx.batch.order, func(name string) allocation.State { return *tx.batch.states[name] })
-	return states, now, nil
+	return column(tx.batch.order, tx.batch.copy), now, nil
 }
 
 func (tx *transaction) listBudgets(ctx context.Context, after string, limit int) ([]policy.Budget, error) {
