@@ -37,6 +37,8 @@ type AllocatorOptions struct {
 	// Drain is how the server ends.
 	Drain Drain
 	Log   *slog.Logger
+	// Collectors are metrics of what the caller made, such as the store.
+	Collectors []prometheus.Collector
 }
 
 // Drain says how long a server takes to end.

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ration-dev/ration/lease"
@@ -32,7 +34,7 @@ func newAllocatorMetrics(reg prometheus.Registerer, a *Allocator) {
 	})
 	l.gauge("ration_clock_offset_seconds", "How far the governed clock is behind the database's.", a.pools.offset)
 	poolMetrics(&l, &a.pools)
-	reg.MustRegister(l, a.synced)
+	reg.MustRegister(append([]prometheus.Collector{l, a.synced}, a.opt.Collectors...)...)
 }
 
 // poolMetrics adds what the last look at the ledger found.
@@ -57,4 +59,11 @@ func resultOf(code lease.Code) string {
 		return "ok"
 	}
 	return code.String()
+}
+
+// CommitDurations makes the histogram of a database's commits, and what is
+// told of each.
+func CommitDurations() (observe func(time.Duration), collectors []prometheus.Collector) {
+	took := durations("ration_ledger_commit_duration_seconds", "Time until a commit was durable.")
+	return func(d time.Duration) { took.WithLabelValues().Observe(d.Seconds()) }, []prometheus.Collector{took}
 }

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"io"
 
 	"go.yaml.in/yaml/v4"
@@ -141,4 +142,12 @@ func writtenRate(r lease.Rate) string {
 		return ""
 	}
 	return policy.FormatRate(r)
+}
+
+// Limit writes a contract on one line, for tables.
+func Limit(c policy.Contract) string {
+	if c.IsQuota() {
+		return fmt.Sprintf("%d per %s %s", c.Quota.N, c.Quota.Per, c.Quota.Zone)
+	}
+	return fmt.Sprintf("%s burst %d", policy.FormatRate(c.Rate), c.Burst)
 }
