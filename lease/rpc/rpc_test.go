@@ -94,7 +94,7 @@ func TestTheRegionIsTheCredentials(t *testing.T) {
 
 func TestInsecurelyTheMessageNamesTheRegion(t *testing.T) {
 	source := &fakeSource{sync: echo}
-	conn, _ := start(t, source, Insecure, "")
+	conn, _ := start(t, source, Insecure{}, "")
 	if _, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Region: "us"}); err != nil || source.last.Region != "us" {
 		t.Errorf("region %q, %v", source.last.Region, err)
 	}
@@ -154,7 +154,7 @@ func TestAnItemThatCannotBeReadFailsAlone(t *testing.T) {
 		reply.Items[1].Err = lease.Errorf(lease.UnknownBudget, "items[1].budget", "none")
 		return reply, err
 	}}
-	conn, stats := start(t, source, Insecure, "")
+	conn, stats := start(t, source, Insecure{}, "")
 	item := func(budget string, kind rationv1.Kind) *rationv1.SyncItem {
 		return &rationv1.SyncItem{Budget: budget, Leases: []*rationv1.LeaseReport{{Kind: kind}}}
 	}
@@ -191,7 +191,7 @@ func TestAPanicIsAnInternalErrorAndACounter(t *testing.T) {
 		sync: func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { panic("a secret detail") },
 		list: func(context.Context, uint64) (policy.List, error) { return policy.List{}, nil },
 	}
-	conn, stats := start(t, source, Insecure, "")
+	conn, stats := start(t, source, Insecure{}, "")
 	_, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{})
 	if lease.CodeOf(err) != lease.Internal || strings.Contains(err.Error(), "secret") || stats.Panics.Load() != 1 {
 		t.Errorf("got %v, %d panics", err, stats.Panics.Load())
@@ -204,7 +204,7 @@ func TestAPanicIsAnInternalErrorAndACounter(t *testing.T) {
 func TestErrorsOfTheSourceReachTheClient(t *testing.T) {
 	want := &lease.Error{Code: lease.Unavailable, Field: "items[3].demand", Reason: "no answer", RetryAfter: 1234567}
 	source := &fakeSource{sync: func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { return lease.SyncReply{}, want }}
-	conn, _ := start(t, source, Insecure, "")
+	conn, _ := start(t, source, Insecure{}, "")
 	_, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{})
 	var got *lease.Error
 	if !errors.As(err, &got) || *got != *want {
@@ -227,7 +227,7 @@ func TestCallsEnd(t *testing.T) {
 		<-ctx.Done()
 		return lease.SyncReply{}, ctx.Err()
 	}}
-	conn, _ := start(t, source, Insecure, "")
+	conn, _ := start(t, source, Insecure{}, "")
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error)
 	go func() {
@@ -269,7 +269,7 @@ func TestAFullBatchFitsAMessage(t *testing.T) {
 		}
 		return reply, err
 	}}
-	conn, _ := start(t, source, Insecure, "")
+	conn, _ := start(t, source, Insecure{}, "")
 	reply, err := NewClient(conn).SyncLeases(t.Context(), req)
 	if err != nil || len(reply.Items) != lease.MaxItems || !reflect.DeepEqual(source.last, req) {
 		t.Fatalf("%d items, %v", len(reply.Items), err)

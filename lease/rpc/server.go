@@ -21,11 +21,10 @@ type Credentials interface {
 
 // Insecure is for development: there are no credentials, and the message
 // names the region.
-var Insecure Credentials = noCredentials{}
+type Insecure struct{}
 
-type noCredentials struct{}
-
-func (noCredentials) Region(string) (string, bool) { return "", false }
+// Region knows no token.
+func (Insecure) Region(string) (string, bool) { return "", false }
 
 // Server serves LeaseService. Safe for concurrent use if its sources are.
 type Server struct {
@@ -36,7 +35,7 @@ type Server struct {
 	stats       *Stats
 }
 
-// NewServer makes a server. credentials is Insecure, explicitly, where none
+// NewServer makes a server. credentials is Insecure{}, explicitly, where none
 // are wanted.
 func NewServer(source lease.Source, budgets policy.Source, credentials Credentials, stats *Stats) *Server {
 	return &Server{source: source, budgets: budgets, credentials: credentials, stats: stats}
@@ -49,12 +48,9 @@ func (s *Server) Register(r grpc.ServiceRegistrar) { rationv1.RegisterLeaseServi
 // source answers.
 func (s *Server) SyncLeases(ctx context.Context, m *rationv1.SyncLeasesRequest) (*rationv1.SyncLeasesResponse, error) {
 	s.stats.Syncs.Add(1)
-	region, err := s.region(ctx)
+	region, err := s.region(ctx, m.GetRegion())
 	if err != nil {
 		return nil, EncodeError(err)
-	}
-	if s.credentials == Insecure {
-		region = m.GetRegion()
 	}
 	req, replies := readable(m, region)
 	if len(req.Items) == 0 && len(replies) > 0 {
@@ -70,7 +66,7 @@ func (s *Server) SyncLeases(ctx context.Context, m *rationv1.SyncLeasesRequest) 
 // ListBudgets implements the service.
 func (s *Server) ListBudgets(ctx context.Context, m *rationv1.ListBudgetsRequest) (*rationv1.ListBudgetsResponse, error) {
 	s.stats.Lists.Add(1)
-	if _, err := s.region(ctx); err != nil {
+	if _, err := s.region(ctx, ""); err != nil {
 		return nil, EncodeError(err)
 	}
 	list, err := s.budgets.ListBudgets(ctx, m.GetSinceVersion())
@@ -122,10 +118,11 @@ func (s *Server) merge(answer lease.SyncReply, replies []*rationv1.SyncItemReply
 	return &rationv1.SyncLeasesResponse{Items: replies}
 }
 
-// region returns the caller's region; "" without error in insecure mode.
-func (s *Server) region(ctx context.Context) (string, error) {
-	if s.credentials == Insecure {
-		return "", nil
+// region returns whose the caller's credential is. named, what the message
+// says, counts only in insecure mode.
+func (s *Server) region(ctx context.Context, named string) (string, error) {
+	if _, insecure := s.credentials.(Insecure); insecure {
+		return named, nil
 	}
 	token, err := bearer(ctx)
 	if err == nil {
