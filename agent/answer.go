@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// The words of Answer.Reason that are not a lease.Shortage.
+const (
+	reasonOK         = "ok"
+	reasonNoMatch    = "no_budget_matched"
+	reasonPeek       = "peek"
+	reasonShareEmpty = "share_empty"
+	reasonNever      = "never"
+	reasonNoLease    = "no_lease"
+	reasonStore      = "store_unavailable"
+	reasonLocal      = "local_allowance"
+	reasonLocalEmpty = "local_allowance_empty"
+)
+
+func allowed(a Answer, mode Mode) Answer {
+	a.Outcome, a.Mode, a.Reason = Allowed, mode, reasonOK
+	return a
+}
+
+// answer fills in what every answer about e says.
+func (d *Decider) answer(e *entry, now time.Duration, remaining lease.Tokens) Answer {
+	b := e.policy.Load()
+	limit := b.Contract.Limit()
+	remaining = max(0, min(remaining, limit))
+	return Answer{
+		Budget: e.name, Version: b.Version, Limit: limit, Remaining: remaining,
+		ResetAfter: d.reset(e, b, remaining),
+	}
+}
+
+// reset is the time to a full share or, where there is none, a full bucket,
+// or to the end of a quota's window; rounded up.
+func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) time.Duration {
+	if b.Contract.IsQuota() {
+		return d.windowLeft(e, b)
+	}
+	e.mu.Lock()
+	rate, full := e.last.X, e.last.Beta
+	e.mu.Unlock()
+	if full <= 0 || rate.Zero() {
+		rate, full = b.Contract.Rate, b.Contract.Burst
+	}
+	wait, ever := rate.TimeFor(full-remaining, 0)
+	if !ever {
+		return 0
+	}
+	return ceilMillis(wait)
+}
+
+// windowLeft asks the calendar once per window.
+func (d *Decider) windowLeft(e *entry, b *policy.Budget) time.Duration {
+	now := lease.Time(d.opt.Wall().UnixMicro())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now >= e.windowEnd {
+		_, end, err := policy.Window(b.Contract.Quota.Zone, b.Contract.Quota.Per, now)
+		if err != nil {
+			return 0
+		}
+		e.windowEnd = end
+	}
+	return ceilMillis(e.windowEnd.Sub(now))
+}
+
+// evidence says whether a shortage is a quota denial: the region's own share
+// is empty and will mint the cost, or the ledger refused a moment ago. retry
+// is when the cost could pass, 0 if unknown.
+func evidence(h *Hint, r *regionstore.TakeResult, cost lease.Tokens, now time.Duration) (reason string, retry time.Duration, ok bool) {
+	if mints := mintIn(r, cost); r.Outcome != regionstore.Missing && r.Beta >= cost && mints > 0 {
+		return reasonShareEmpty, mints, true
+	}
+	if !h.refused(now) {
+		return "", 0, false
+	}
+	return h.Refused.String(), max(0, h.Retry-now), true
+}
+
+// mintIn is TakeResult.MintIn for cost; a peek's own is for nothing.
+func mintIn(r *regionstore.TakeResult, cost lease.Tokens) time.Duration {
+	if r.MintIn != 0 || r.X.Zero() || r.Live >= cost {
+		return r.MintIn
+	}
+	wait, _ := r.X.TimeFor(cost-r.Live, 0)
+	return wait
+}
+
+func denied(a Answer, mode Mode, reason string, retry time.Duration) Answer {
+	a.Outcome, a.Mode, a.Reason, a.RetryAfter = Denied, mode, reason, ceilMillis(retry)
+	return a
+}
+
+func unavailable(a Answer, mode Mode, reason string, retry time.Duration) Answer {
+	a.Outcome, a.Mode, a.Reason, a.RetryAfter = Unavailable, mode, reason, ceilMillis(retry)
+	return a
+}

@@ -1,0 +1,286 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// Pending is a decision that waits for tokens from afar. Its caller resumes
+// it when Arrived is closed or the clock shows At, whichever comes first, and
+// uses it no more after that.
+type Pending struct {
+	At      time.Duration
+	Arrived <-chan struct{}
+
+	check    Check
+	entries  []*entry
+	start    time.Duration
+	giveUp   time.Duration
+	waitsFor *entry
+}
+
+// leave takes p out of its entry's waiters.
+func (p *Pending) leave() {
+	if e := p.waitsFor; e != nil {
+		p.waitsFor = nil
+		e.mu.Lock()
+		e.waiters--
+		e.mu.Unlock()
+	}
+}
+
+// lot is one budget's part of one attempt.
+type lot struct {
+	entry  *entry
+	policy *policy.Budget
+	hint   Hint
+	// arrivals is the entry's count before the store was asked, so that tokens
+	// that arrive meanwhile are not slept through.
+	arrivals uint64
+	// took is set once the lot has its tokens, in holds or spent for good.
+	took   bool
+	result regionstore.TakeResult
+	// down is set when the store did not answer for it.
+	down bool
+	mode Mode
+}
+
+// attempt is one try at a decision that needs the store.
+type attempt struct {
+	d       *Decider
+	p       *Pending
+	now     time.Duration
+	lots    []lot
+	holds   []held
+	content string
+	// again is set once the request id's answer was asked for: what the failure
+	// mode takes besides is not part of it.
+	again bool
+}
+
+// need is the cost that must be there: a peek asks whether 1 could pass.
+func (a *attempt) need() lease.Tokens { return max(a.p.check.Cost, 1) }
+
+func (d *Decider) decideFar(ctx context.Context, c Check, matched []*entry, start time.Duration) (Answer, *Pending, error) {
+	patience := c.Deadline
+	if patience == 0 {
+		patience = d.opt.Deadline
+	}
+	most := localWait
+	for _, e := range matched {
+		most = max(most, e.policy.Load().Wait)
+	}
+	return d.attempt(ctx, &Pending{check: c, entries: matched, start: start, giveUp: start + min(patience, most)})
+}
+
+// attempt reads as a recipe: tokens from this process's memory, the rest from
+// the store; all or none; on a shortage evidence, else waiting, else the
+// failure mode.
+func (d *Decider) attempt(ctx context.Context, p *Pending) (Answer, *Pending, error) {
+	a := &attempt{d: d, p: p, now: d.opt.Now(), lots: make([]lot, len(p.entries))}
+	for i, e := range p.entries {
+		a.lots[i] = lot{entry: e, policy: e.policy.Load(), mode: FromStore}
+	}
+	a.fromPockets()
+	err := a.fromStore(ctx)
+	if err != nil {
+		a.giveBack(ctx)
+		return Answer{}, nil, err
+	}
+	answer, wait := a.conclude(ctx)
+	if wait != nil {
+		return Answer{}, wait, nil
+	}
+	d.count(p.start, answer)
+	return answer, nil, nil
+}
+
+// fromPockets puts aside what this process already holds, unless the answer
+// must come from the store.
+func (a *attempt) fromPockets() {
+	only := a.p.check.Cost > 0 && a.p.check.RequestID == ""
+	for i := range a.lots {
+		l := &a.lots[i]
+		l.entry.mu.Lock()
+		l.hint, l.arrivals = l.entry.hint, l.entry.arrivals
+		if only {
+			if h, ok := l.entry.pocket.hold(a.p.check.Cost); ok {
+				h.entry = l.entry
+				a.holds = append(a.holds, h)
+				l.took, l.mode = true, FromPrefetch
+				l.result.Live = l.entry.last.Live
+			}
+		}
+		l.entry.mu.Unlock()
+	}
+}
+
+// group is the lots that one store step can decide.
+type group struct {
+	lots  []*lot
+	limit lease.Tokens // the smallest contract among them
+}
+
+// fromStore takes for the lots that have nothing yet. Over several slots each
+// group but the last is held: the process marks them used once all succeeded,
+// or gives them back. The last one, with the smallest limit because of a share
+// little can be held, is simply taken.
+func (a *attempt) fromStore(ctx context.Context) error {
+	groups := a.groups()
+	for i, g := range groups {
+		if err := a.take(ctx, g, i < len(groups)-1); err != nil {
+			return err
+		}
+		for _, l := range g.lots {
+			if !l.took && a.p.check.Cost > 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func (a *attempt) groups() []group {
+	var groups []group
+	var slots []uint32
+	for i := range a.lots {
+		l := &a.lots[i]
+		if l.took {
+			continue
+		}
+		slot := a.d.opt.Store.Slot(l.entry.name)
+		at := slices.Index(slots, slot)
+		if at < 0 {
+			at, slots = len(slots), append(slots, slot)
+			groups = append(groups, group{limit: lease.MaxTokens})
+		}
+		groups[at].lots = append(groups[at].lots, l)
+		groups[at].limit = min(groups[at].limit, l.policy.Contract.Limit())
+	}
+	slices.SortStableFunc(groups, func(x, y group) int { return int(y.limit - x.limit) })
+	return groups
+}
+
+// take is one atomic store step over the lots of one group.
+func (a *attempt) take(ctx context.Context, g group, hold bool) error {
+	req := a.request(g, hold)
+	reply, sent, err := a.d.take(ctx, g.lots, req)
+	if err != nil {
+		for _, l := range g.lots {
+			l.down = true
+		}
+		return nil
+	}
+	if reply.Conflict {
+		return lease.Errorf(lease.Conflict, "request_id", "%q was used before to ask for something else", req.RequestID)
+	}
+	got := a.d.opt.Now()
+	for i, l := range g.lots {
+		l.result = reply.Results[i]
+		l.took = reply.Took && a.p.check.Cost > 0
+		if l.took && hold && !reply.Replayed {
+			a.hold(l, sent, got)
+		}
+	}
+	a.retryAfterPocket(ctx, g, hold, reply.Took || reply.Replayed)
+	return nil
+}
+
+// retryAfterPocket gives this process's prefetch back and asks once more when
+// only together with it the wallet has enough.
+func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold, done bool) {
+	if done || a.p.check.Cost == 0 {
+		return
+	}
+	lots := make([]*entry, 0, len(g.lots))
+	for _, l := range g.lots {
+		l.entry.mu.Lock()
+		in := l.entry.pocket.live(a.now)
+		l.entry.mu.Unlock()
+		switch {
+		case l.result.Outcome == regionstore.OK:
+		case in == 0 || l.result.Live+in < a.p.check.Cost:
+			return
+		}
+		if in > 0 {
+			lots = append(lots, l.entry)
+		}
+	}
+	if len(lots) == 0 {
+		return
+	}
+	a.d.settle(ctx, lots, true)
+	_ = a.take(ctx, g, hold) // the pockets are empty now: it does not come here again
+}
+
+// hold puts the held tokens of a lot aside, under the deadlines they carry.
+func (a *attempt) hold(l *lot, sent, got time.Duration) {
+	e := l.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := len(e.pocket.parts)
+	e.pocket.add(l.result.Parts, sent, got, true)
+	for _, q := range e.pocket.parts[first:] {
+		a.holds = append(a.holds, held{
+			entry: e, kind: q.kind, incarnation: q.incarnation, generation: q.generation,
+			tokens: q.held, deadline: q.deadline,
+		})
+	}
+}
+
+func (a *attempt) request(g group, hold bool) regionstore.TakeRequest {
+	req := regionstore.TakeRequest{Hold: hold, Takes: make([]regionstore.Take, len(g.lots))}
+	if id := a.p.check.RequestID; id != "" && !a.again {
+		req.RequestID, req.Content, req.KeepAnswer = id, a.fingerprint(), a.d.opt.KeepAnswers
+		req.Tentative = a.now < a.p.giveUp
+	}
+	for i, l := range g.lots {
+		req.Takes[i] = a.d.takeOf(l.entry, l.policy, a.p.check.Cost, !hold && req.RequestID == "" && a.p.check.Cost > 0, a.now)
+	}
+	return req
+}
+
+// fingerprint identifies what a request id was first used to ask for.
+func (a *attempt) fingerprint() string {
+	if a.content != "" {
+		return a.content
+	}
+	names := make([]string, len(a.lots))
+	for i := range a.lots {
+		names[i] = a.lots[i].entry.name
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	b.WriteString(strconv.FormatInt(int64(a.p.check.Cost), 10))
+	for _, n := range names {
+		b.WriteByte(' ')
+		b.WriteString(strconv.Quote(n))
+	}
+	a.content = b.String()
+	return a.content
+}
+
+// giveBack frees what was put aside. What came from the store for this
+// decision alone goes back at once.
+func (a *attempt) giveBack(ctx context.Context) {
+	if len(a.holds) == 0 {
+		return
+	}
+	release(a.holds, false)
+	entries := make([]*entry, 0, len(a.holds))
+	for i := range a.holds {
+		entries = append(entries, a.holds[i].entry)
+	}
+	a.holds = nil
+	for i := range a.lots {
+		a.lots[i].took = false
+	}
+	a.d.settle(ctx, entries, false)
+}

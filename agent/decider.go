@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// Options configures an agent. The zero value of every field but Region,
+// Process and Store works.
+type Options struct {
+	// Region is for reports only: who the caller is, the credential says.
+	Region string
+	// Process is a nonce of this process's life, 1 to 64 bytes; it names the
+	// process in the store and its local admissions in the ledger.
+	Process string
+	Store   regionstore.Store
+	// Clocks declares the deployment's clock errors.
+	Clocks lease.Clocks
+	// Now is the process's monotonic clock, from any origin; Wall the time of
+	// day, used only to say when a quota's window ends.
+	Now  func() time.Duration
+	Wall func() time.Time
+	// Deadline is for checks that give none; default 100 ms.
+	Deadline time.Duration
+	// StoreDeadline bounds each store call of a decision; default 5 ms.
+	StoreDeadline time.Duration
+	// MaxAgents is how many processes a region may have: each gets that part of
+	// a budget's local allowance when the store is down; default 8.
+	MaxAgents int
+	// KeepAnswers is how long a request id's answer is kept; default 60 s.
+	KeepAnswers time.Duration
+	Observer    Observer
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clocks == (lease.Clocks{}) {
+		o.Clocks = lease.DefaultClocks()
+	}
+	if o.Now == nil {
+		start := time.Now()
+		o.Now = func() time.Duration { return time.Since(start) }
+	}
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
+	if o.Deadline <= 0 {
+		o.Deadline = 100 * time.Millisecond
+	}
+	if o.StoreDeadline <= 0 {
+		o.StoreDeadline = 5 * time.Millisecond
+	}
+	if o.MaxAgents <= 0 {
+		o.MaxAgents = 8
+	}
+	if o.KeepAnswers <= 0 {
+		o.KeepAnswers = time.Minute
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
+	}
+	return o
+}
+
+// Urgent asks the Keeper for a Sync of one budget at once: a caller waits for
+// Cost, or, with Cost 0, the wallet is low.
+type Urgent struct {
+	Budget string
+	Cost   lease.Tokens
+}
+
+// Decider decides checks. It has no goroutine and no timer: where a decision
+// must wait for tokens from afar, Begin hands back a Pending and the caller
+// waits. Safe for concurrent use.
+type Decider struct {
+	opt     Options
+	stats   *Stats
+	primary *primaries
+	urgent  func(Urgent)
+	index   atomic.Pointer[index]
+
+	mu sync.Mutex
+	// used lists the entries that decisions touched lately or that have tokens
+	// to settle.
+	used []*entry
+}
+
+// NewDecider returns a Decider that knows no budget yet, and so decides
+// nothing. urgent is called from deciding goroutines and must not block.
+func NewDecider(opt Options, stats *Stats, urgent func(Urgent)) *Decider {
+	opt = opt.withDefaults()
+	return &Decider{opt: opt, stats: stats, primary: newPrimaries(opt.Clocks), urgent: urgent}
+}
+
+// SetBudgets replaces the budgets by those given: entries of budgets that
+// stay keep what they remember, and a changed policy forgets denials and
+// refusals, so that a raised limit helps at once.
+func (d *Decider) SetBudgets(budgets []policy.Budget) {
+	old := d.index.Load()
+	entries := make(map[string]*entry, len(budgets))
+	for i := range budgets {
+		b := &budgets[i]
+		e := (*entry)(nil)
+		if old != nil {
+			e = old.byName[b.Name]
+		}
+		if e == nil {
+			e = &entry{name: b.Name}
+			e.policy.Store(b)
+		} else if e.policy.Load().Version != b.Version {
+			e.policy.Store(b)
+			e.mu.Lock()
+			e.hint.Refused, e.hint.Final, e.windowEnd = lease.Enough, 0, 0
+			e.wake()
+			e.mu.Unlock()
+		}
+		entries[b.Name] = e
+	}
+	d.index.Store(newIndex(entries))
+}
+
+// Ready reports whether the budgets are known.
+func (d *Decider) Ready() bool { return d.index.Load() != nil }
+
+// Tell passes on what the Keeper learned about a budget. arrived says that
+// the wallet may hold more than before: who waits tries again.
+func (d *Decider) Tell(budget string, h Hint, arrived bool) {
+	e := d.entry(budget)
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hint = h
+	if arrived || h.Refused != lease.Enough || h.Final != 0 {
+		e.wake()
+	}
+}
+
+func (d *Decider) entry(budget string) *entry {
+	ix := d.index.Load()
+	if ix == nil {
+		return nil
+	}
+	return ix.byName[budget]
+}
+
+// touch notes that a decision uses e.
+func (d *Decider) touch(e *entry, now time.Duration) {
+	e.lastUsed.Store(int64(now))
+	if e.inUse.Load() || !e.inUse.CompareAndSwap(false, true) {
+		return
+	}
+	d.mu.Lock()
+	d.used = append(d.used, e)
+	d.mu.Unlock()
+}
+
+// forgetAfter is how long after its last decision a budget counts as used by
+// this process.
+const forgetAfter = 10 * time.Second
+
+// Used names the budgets that decisions touched lately.
+func (d *Decider) Used() []string {
+	now := d.opt.Now()
+	used := d.usedEntries()
+	names := make([]string, 0, len(used))
+	for _, e := range used {
+		if now-time.Duration(e.lastUsed.Load()) < forgetAfter {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+func (d *Decider) usedEntries() []*entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]*entry(nil), d.used...)
+}
+
+// Locals returns this process's cumulative admissions without a lease, by
+// budget, where there are any.
+func (d *Decider) Locals() map[string]lease.Tokens {
+	var totals map[string]lease.Tokens
+	for _, e := range d.usedEntries() {
+		e.mu.Lock()
+		n := e.local.total
+		e.mu.Unlock()
+		if n > 0 {
+			if totals == nil {
+				totals = map[string]lease.Tokens{}
+			}
+			totals[e.name] = n
+		}
+	}
+	return totals
+}
+
+// call makes one store call within the store deadline, unless the breaker of
+// the primary is open, and books its outcome.
+func (d *Decider) call(ctx context.Context, primary, step string, f func(context.Context) error) error {
+	start := d.opt.Now()
+	if !d.primary.allow(primary, start) {
+		d.stats.BreakerRefused.Add(1)
+		return errBreakerOpen
+	}
+	// A caller that goes away must not look like a store that does not answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opt.StoreDeadline)
+	defer cancel()
+	err := f(ctx)
+	end := d.opt.Now()
+	if err != nil {
+		d.stats.StoreErrors.Add(1)
+	}
+	if d.primary.report(primary, end, err == nil) {
+		d.stats.BreakerOpened.Add(1)
+	}
+	d.opt.Observer.StoreCalled(end-start, step, err)
+	return err
+}
+
+var errBreakerOpen = lease.Errorf(lease.Unavailable, "", "the region's store did not answer lately")

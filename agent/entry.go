@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// entry is what this process remembers of one budget between decisions. It
+// lives as long as the budget is listed; its policy is replaced in place.
+type entry struct {
+	name   string
+	policy atomic.Pointer[policy.Budget]
+	// lastUsed is this process's clock at the last decision; inUse is set while
+	// the entry stands in the Decider's list of used ones.
+	lastUsed atomic.Int64
+	inUse    atomic.Bool
+
+	mu     sync.Mutex
+	pocket pocket
+	local  localBucket
+	denial denial
+	hint   Hint
+	// touched is the store primary that the row was last seen on.
+	touched string
+	// offered is the cost not yet told to the store as demand; rate estimates
+	// this process's own, in tokens per second, from arrived since rateAt.
+	offered, arrived lease.Tokens
+	rate             float64
+	rateAt           time.Duration
+	lastTake         time.Duration
+	// last is the result of the last take, for what an answer reports.
+	last regionstore.TakeResult
+	// waiters are decisions waiting for arrived to be closed.
+	waiters  int
+	arrival  chan struct{}
+	arrivals uint64
+	// asked is when an urgent sync was last asked for.
+	asked time.Duration
+	// window caches the end of a quota's window, in wall time.
+	windowEnd lease.Time
+}
+
+// denial remembers that a cost, and so every larger one, was denied a moment
+// ago.
+type denial struct {
+	cost   lease.Tokens
+	until  time.Duration
+	answer Answer
+	// passes is when the cost could pass; 0 if unknown.
+	passes time.Duration
+}
+
+// denialMemory is the longest a denial is answered from memory.
+const denialMemory = 100 * time.Millisecond
+
+// Hint is what the Keeper tells the deciding side about one budget.
+type Hint struct {
+	// Low is the live wallet below which a Sync is asked for; 0 for never.
+	Low lease.Tokens
+	// Refused is the ledger's reason for granting less than was wanted, and
+	// holds until Until on this process's clock. Retry says when more may be
+	// there; 0 if unknown.
+	Refused lease.Shortage
+	Until   time.Duration
+	Retry   time.Duration
+	// AskAfter is before when asking the ledger again is useless.
+	AskAfter time.Duration
+	// Final is set when the ledger does not serve the budget here: nobody
+	// waits for it.
+	Final lease.Code
+	// Unreachable is set while Syncs fail: waiting for one would help nobody.
+	Unreachable bool
+}
+
+// refused reports whether the ledger's refusal is fresh.
+func (h *Hint) refused(now time.Duration) bool { return h.Refused != lease.Enough && now < h.Until }
+
+// remember keeps a denial for its cost and all larger ones. A longer memory
+// of a smaller or equal cost is kept.
+func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
+	keep := denialMemory
+	if a.RetryAfter > 0 {
+		keep = min(keep, a.RetryAfter)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := &e.denial; now < d.until && d.cost <= cost {
+		return
+	}
+	e.denial = denial{cost: cost, until: now + keep, answer: a}
+	if a.RetryAfter > 0 {
+		e.denial.passes = now + a.RetryAfter
+	}
+}
+
+// recall answers from memory if cost was denied a moment ago. The entry's
+// mutex is held.
+func (e *entry) recall(cost lease.Tokens, now time.Duration) (Answer, bool) {
+	d := &e.denial
+	if now >= d.until || cost < d.cost {
+		return Answer{}, false
+	}
+	a := d.answer
+	a.Mode = FromMemory
+	if d.passes > 0 {
+		a.RetryAfter = ceilMillis(d.passes - now)
+	}
+	return a, true
+}
+
+// wake lets everybody who waits for tokens of this budget try again, and
+// forgets the denial, if any. The entry's mutex is held.
+func (e *entry) wake() {
+	e.denial = denial{}
+	e.arrivals++
+	if e.arrival != nil {
+		close(e.arrival)
+		e.arrival = nil
+	}
+}
+
+// waitChan returns a channel that the next wake closes. The entry's mutex is
+// held.
+func (e *entry) waitChan() <-chan struct{} {
+	if e.arrival == nil {
+		e.arrival = make(chan struct{})
+	}
+	return e.arrival
+}
+
+// ceilMillis rounds up to a whole millisecond.
+func ceilMillis(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	if d > 1<<63-1-time.Millisecond {
+		return d.Truncate(time.Millisecond)
+	}
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}

@@ -1,0 +1,441 @@
+package agent
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+)
+
+// The Keeper's pace.
+const (
+	// syncEvery is s of DESIGN 10: how often a busy budget is looked at, and the
+	// least time between two Syncs of it that nobody waits for.
+	syncEvery = 100 * time.Millisecond
+	// gatherFor is the longest that Syncs wait for one another, where a budget's
+	// bucket lasts gatherWhere or more.
+	gatherFor   = 250 * time.Millisecond
+	gatherWhere = time.Second
+	listEvery   = time.Second
+	leadEvery   = time.Second
+	leadFor     = 3 * time.Second
+	usedEvery   = 2 * time.Second
+	usedFor     = 10 * time.Second
+	// shareBeat is how often a budget that only has a share reports its use.
+	shareBeat = 10 * time.Second
+	// refusalFor is how long a refusal without a hint counts as evidence.
+	refusalFor = time.Second
+	// scarceFor is how long tokens are thought to be short after a short answer.
+	scarceFor = 2 * time.Second
+	// askAgain is when to ask again after a refusal without a hint, and
+	// askAtLeast the longest that one with a hint is heeded: tokens may come
+	// back from other regions at any time.
+	askAgain   = 100 * time.Millisecond
+	askAtLeast = 5 * time.Second
+
+	firstRTT     = 250 * time.Millisecond
+	shortestRTT  = 10 * time.Millisecond
+	firstBackoff = 50 * time.Millisecond
+	mostBackoff  = 5 * time.Second
+
+	maxRead  = 256  // rows in one read
+	maxBusy  = 2000 // wards in a round at once
+	maxItems = 500  // budgets in one Sync
+	stopFor  = 5 * time.Second
+)
+
+// KeeperConfig configures a Keeper.
+type KeeperConfig struct {
+	// Region is this region's name, to know which shares are planned for it.
+	Region string
+	// Process names this process's local admissions.
+	Process string
+	Clocks  lease.Clocks
+	// Rand is used for jitter only, Nonce for names of leases, which must never
+	// repeat across all processes and times.
+	Rand  *rand.Rand
+	Nonce func() string
+	Stats *Stats
+}
+
+// Keeper keeps the region's wallets filled. It is a step machine: Step takes
+// the time and what happened, and returns what to do and when to wake it. It
+// knows no goroutine, timer, socket or store, and no safety rests on it: what
+// it does wrong costs tokens, not promises. Not safe for concurrent use.
+type Keeper struct {
+	cfg     KeeperConfig
+	now     time.Duration
+	out     []Effect
+	wards   map[string]*ward
+	order   wards
+	busy    int
+	version uint64
+
+	batches map[uint64]*batch
+	lastID  uint64
+	// gathering are wards that have something to say and wait for company.
+	gathering []*ward
+	// ready are those that begin in this step: the urgent ones, and the others.
+	ready [2][]*ward
+
+	rtt      time.Duration
+	failures int // of Syncs, in a row
+
+	listAt, leadAt, usedAt time.Duration
+	listing                bool
+	leader                 bool
+	listed                 bool
+
+	stopping, closing, stopped bool
+	stopAt                     time.Duration
+	// toClose counts the wards that are not yet done with their last round.
+	toClose int
+}
+
+// batch is one SyncLeases call in the making.
+type batch struct {
+	id      uint64
+	wards   []*ward // those whose items are to be sent
+	unbegun int     // those whose begin is still under way
+}
+
+// NewKeeper returns a Keeper that has done nothing yet; step it with a Tick.
+func NewKeeper(cfg KeeperConfig) *Keeper {
+	if cfg.Stats == nil {
+		cfg.Stats = &Stats{}
+	}
+	if cfg.Clocks == (lease.Clocks{}) {
+		cfg.Clocks = lease.DefaultClocks()
+	}
+	return &Keeper{cfg: cfg, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
+}
+
+// Step takes in ev at now, on the process's monotonic clock, and returns what
+// to do and when to step again with a Tick at the latest. The effects are the
+// caller's to keep.
+func (k *Keeper) Step(now time.Duration, ev Event) (effects []Effect, wake time.Duration) {
+	k.now = max(k.now, now)
+	k.out = nil
+	if k.stopped {
+		return nil, k.now + time.Hour
+	}
+	k.handle(ev)
+	k.housekeeping()
+	k.look()
+	k.flush()
+	return k.out, k.wake()
+}
+
+func (k *Keeper) do(f Effect) { k.out = append(k.out, f) }
+
+func (k *Keeper) handle(ev Event) {
+	switch e := ev.(type) {
+	case Listed:
+		k.onListed(e)
+	case Urgent:
+		k.onUrgent(e)
+	case RowsRead:
+		k.onRowsRead(e)
+	case RowOpened:
+		k.onRowOpened(e)
+	case RowChanged:
+		k.onRowChanged(e)
+	case SyncBegun:
+		k.onSyncBegun(e)
+	case SyncDone:
+		k.onSyncDone(e)
+	case StatesInstalled:
+		k.onInstalled(e)
+	case Led:
+		k.onLed(e)
+	case InUse:
+		k.onInUse(e)
+	case Used:
+		k.onUsed(e)
+	case Stopping:
+		k.onStopping()
+	case Left:
+		k.onLeft(e)
+	}
+}
+
+// housekeeping is what happens by the clock alone.
+func (k *Keeper) housekeeping() {
+	if k.stopping {
+		if k.now >= k.stopAt {
+			k.stop()
+		}
+		return
+	}
+	if k.now >= k.listAt && !k.listing {
+		k.listing = true
+		k.do(ListBudgets{Since: k.version})
+	}
+	if k.now >= k.leadAt {
+		k.leadAt = k.now + k.jitter(leadEvery)
+		k.do(Lead{TTL: leadFor})
+	}
+	if k.now >= k.usedAt {
+		k.usedAt = k.now + k.jitter(usedEvery)
+		k.do(Join{TTL: usedFor})
+		k.do(AskUsed{})
+		if k.leader {
+			k.do(ListInUse{})
+		}
+	}
+}
+
+// look reads the rows that are due, in bounded batches, as long as not too
+// many rounds are under way.
+func (k *Keeper) look() {
+	var names []string
+	for len(k.order) > 0 && k.order[0].due <= k.now && k.busy < maxBusy {
+		w := heap.Pop(&k.order).(*ward)
+		w.due = 0
+		k.enter(w, reading)
+		names = append(names, w.budget.Name)
+		if len(names) == maxRead {
+			k.do(ReadRows{Budgets: names})
+			names = nil
+		}
+	}
+	if len(names) > 0 {
+		k.do(ReadRows{Budgets: names})
+	}
+}
+
+// enter moves w to a phase and counts how many are not at rest.
+func (k *Keeper) enter(w *ward, p phase) {
+	if w.phase == resting && p != resting {
+		k.busy++
+	}
+	if w.phase != resting && p == resting {
+		k.busy--
+	}
+	w.phase = p
+}
+
+// sleep ends w's round; it is looked at again at due, or, with 0, when
+// something happens.
+func (k *Keeper) sleep(w *ward, due time.Duration) {
+	k.enter(w, resting)
+	if due != 0 {
+		due = max(due, k.now, 1)
+	}
+	k.order.schedule(w, due)
+}
+
+// hurry makes a resting ward due now.
+func (k *Keeper) hurry(w *ward) {
+	if w.phase == resting && (w.due == 0 || w.due > k.now) {
+		k.order.schedule(w, max(k.now, 1))
+	}
+}
+
+func (k *Keeper) wake() time.Duration {
+	wake := min(k.leadAt, k.usedAt)
+	if !k.listing {
+		wake = min(wake, k.listAt)
+	}
+	if k.stopping {
+		wake = k.stopAt
+	}
+	if len(k.order) > 0 && k.busy < maxBusy {
+		wake = min(wake, k.order[0].due)
+	}
+	for _, w := range k.gathering {
+		wake = min(wake, w.gatherUntil)
+	}
+	return max(wake, k.now)
+}
+
+// jitter spreads d over [0.75 d, 1.25 d).
+func (k *Keeper) jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + k.cfg.Rand.Float64()/2))
+}
+
+// backoff is the pause after so many failures in a row.
+func (k *Keeper) backoff(failures int) time.Duration {
+	return k.jitter(min(firstBackoff<<min(max(failures-1, 0), 10), mostBackoff))
+}
+
+func (k *Keeper) onListed(e Listed) {
+	k.listing = false
+	k.listAt = k.now + k.jitter(listEvery)
+	if e.Err != nil {
+		return
+	}
+	k.version = e.List.Version
+	if !k.apply(e.List) && k.listed {
+		return
+	}
+	k.listed = true
+	all := make([]policy.Budget, 0, len(k.wards))
+	for _, w := range k.sorted() {
+		all = append(all, w.budget)
+	}
+	k.do(SetBudgets{Budgets: all})
+}
+
+// apply takes in a list and reports whether anything changed.
+func (k *Keeper) apply(list policy.List) (changed bool) {
+	gone := map[string]bool{}
+	if list.Full {
+		for name := range k.wards {
+			gone[name] = true
+		}
+	}
+	for i := range list.Budgets {
+		b := list.Budgets[i]
+		delete(gone, b.Name)
+		w := k.wards[b.Name]
+		if w == nil {
+			w = &ward{at: -1}
+			k.wards[b.Name] = w
+		} else if w.budget.Version == b.Version {
+			continue
+		}
+		changed = true
+		k.renew(w, b)
+	}
+	for name := range gone {
+		changed = true
+		k.forget(k.wards[name])
+	}
+	return changed
+}
+
+// renew gives a ward its new policy: what the ledger said under the old one
+// no longer counts.
+func (k *Keeper) renew(w *ward, b policy.Budget) {
+	w.budget, w.final, w.askAfter = b, false, 0
+	w.hint = Hint{Low: w.hint.Low}
+	for i := range w.told {
+		w.told[i].notBefore, w.told[i].scarce = 0, 0
+	}
+	if k.leader && w.phase == resting {
+		k.soon(w)
+	}
+}
+
+// soon makes a resting ward due within a short, random time, so that many of
+// them do not ask in one instant.
+func (k *Keeper) soon(w *ward) {
+	k.order.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(syncEvery)))
+}
+
+// sorted lists the wards by name, so that runs repeat.
+func (k *Keeper) sorted() []*ward {
+	all := make([]*ward, 0, len(k.wards))
+	for _, w := range k.wards {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b *ward) int { return strings.Compare(a.budget.Name, b.budget.Name) })
+	return all
+}
+
+func (k *Keeper) forget(w *ward) {
+	delete(k.wards, w.budget.Name)
+	k.order.schedule(w, 0)
+	w.usedUntil, w.ownUntil = 0, 0
+	w.final = true
+}
+
+// standing reports whether the region holds a share of the budget whether or
+// not anybody asks.
+func (k *Keeper) standing(w *ward) bool {
+	b := &w.budget
+	if b.Deleted || b.Contract.IsQuota() || w.final {
+		return false
+	}
+	for i := range b.Regions {
+		r := &b.Regions[i]
+		if r.Name == k.cfg.Region {
+			return b.Strategy != policy.Dynamic || !r.Reserve.Rate.Zero() || r.Reserve.Burst > 0
+		}
+	}
+	return false
+}
+
+// wanted reports whether the region has any use for the budget now.
+func (k *Keeper) wanted(w *ward) bool {
+	return !w.final && !k.closing && !w.budget.Deleted && (w.urgent || w.usedUntil > k.now || k.standing(w))
+}
+
+func (k *Keeper) onUrgent(e Urgent) {
+	w := k.wards[e.Budget]
+	if w == nil || w.final || k.stopping {
+		return
+	}
+	w.usedUntil = max(w.usedUntil, k.now+usedFor)
+	w.ownUntil = max(w.ownUntil, k.now+usedFor)
+	w.waiting = max(w.waiting, e.Cost)
+	if k.now < w.askAfter {
+		if w.phase == resting && (w.due == 0 || w.due > w.askAfter) {
+			k.order.schedule(w, w.askAfter)
+		}
+		return
+	}
+	w.urgent = true
+	k.hurry(w)
+}
+
+func (k *Keeper) onLed(e Led) {
+	was := k.leader
+	k.leader = e.OK
+	if was || !k.leader || k.stopping {
+		return
+	}
+	k.do(ListInUse{})
+	for _, w := range k.sorted() {
+		if k.standing(w) && w.phase == resting {
+			k.soon(w)
+		}
+	}
+}
+
+func (k *Keeper) onInUse(e InUse) {
+	for _, name := range e.Budgets {
+		w := k.wards[name]
+		if w == nil {
+			continue
+		}
+		idle := w.usedUntil <= k.now
+		w.usedUntil = max(w.usedUntil, k.now+usedFor)
+		if idle || k.stopping {
+			k.hurry(w)
+		}
+	}
+	if k.stopping && !k.closing {
+		k.closeAll()
+	}
+}
+
+func (k *Keeper) onUsed(e Used) {
+	var own []string
+	for _, name := range e.Budgets {
+		w := k.wards[name]
+		if w == nil {
+			continue
+		}
+		own = append(own, name)
+		idle := w.ownUntil <= k.now
+		w.usedUntil, w.ownUntil = max(w.usedUntil, k.now+usedFor), k.now+usedFor
+		if idle {
+			k.hurry(w)
+		}
+	}
+	for name, total := range e.Locals {
+		if w := k.wards[name]; w != nil && total > w.local {
+			w.local = total
+			k.hurry(w)
+		}
+	}
+	if len(own) > 0 && !k.stopping {
+		k.do(TouchBudgets{Budgets: own, TTL: usedFor})
+	}
+}

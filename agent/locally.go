@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// takeLocal admits cost from the budget's local allowance: the region's one
+// bucket in the store or, when the store is down, this process's part of it.
+// Otherwise it says when the cost could pass; not above 0 if unknown.
+func (d *Decider) takeLocal(ctx context.Context, l *lot, cost lease.Tokens) (ok bool, retry time.Duration) {
+	e := l.entry
+	e.mu.Lock()
+	credited := e.local.takeCredit(cost)
+	e.mu.Unlock()
+	if credited {
+		return true, 0
+	}
+	if !l.down {
+		reply, err := d.takeLocalFromStore(ctx, l, cost)
+		if err == nil {
+			if reply.Outcome == regionstore.OK {
+				d.stats.LocalStore.Add(int64(cost))
+			}
+			return reply.Outcome == regionstore.OK, reply.RetryIn
+		}
+		l.down = true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ok, retry = e.local.take(l.policy.OnFailure, int64(d.opt.MaxAgents), cost, d.opt.Now())
+	if ok {
+		d.stats.LocalProcess.Add(int64(cost))
+	}
+	return ok, retry
+}
+
+func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot, cost lease.Tokens) (reply regionstore.LocalReply, err error) {
+	primary, sent := d.opt.Store.Primary(l.entry.name), d.opt.Now()
+	req := regionstore.LocalRequest{
+		Budget: l.entry.name, Cost: cost,
+		Rate: l.policy.OnFailure.Rate, Burst: l.policy.OnFailure.Burst,
+		Now: d.bound(l.entry, primary, sent),
+	}
+	err = d.call(ctx, primary, "take_local", func(ctx context.Context) error {
+		reply, err = d.opt.Store.TakeLocal(ctx, req)
+		return err
+	})
+	if err == nil {
+		d.primary.saw(primary, sent, reply.Time)
+	}
+	return reply, err
+}
+
+// creditLocal gives back what was admitted locally for a decision that was
+// then refused. The totals stay, so that none ever decreases; the credit is
+// spent before anything else.
+func (d *Decider) creditLocal(lots []*lot, cost lease.Tokens) {
+	for _, l := range lots {
+		l.entry.mu.Lock()
+		l.entry.local.credit += cost
+		l.entry.mu.Unlock()
+	}
+}

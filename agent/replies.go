@@ -1,0 +1,284 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+func (k *Keeper) onSyncDone(e SyncDone) {
+	b := k.batches[e.ID]
+	if b == nil {
+		return
+	}
+	delete(k.batches, e.ID)
+	if e.Err != nil {
+		k.syncFailed(b)
+		return
+	}
+	k.failures = 0
+	if len(b.wards) != 1 || b.wards[0].item.Waiting == 0 {
+		k.measure(e.Took) // the answer for a waiting caller may have been held back
+	}
+	byName := make(map[string]*lease.ItemReply, len(e.Reply.Items))
+	for i := range e.Reply.Items {
+		byName[e.Reply.Items[i].Budget] = &e.Reply.Items[i]
+	}
+	for _, w := range b.wards {
+		if w.phase != sending || w.batch != b.id {
+			continue
+		}
+		if r := byName[w.budget.Name]; r != nil {
+			k.answered(w, r)
+			continue
+		}
+		k.count(SyncFailed)
+		k.fail(w)
+	}
+}
+
+func (k *Keeper) count(r SyncResult) { k.cfg.Stats.Syncs[r].Add(1) }
+
+// syncFailed knows nothing of the outcome: what is pending stays pending, and
+// is sent again as it was until two round trips have passed. A leader that
+// reaches no ledger lets another try.
+func (k *Keeper) syncFailed(b *batch) {
+	k.failures++
+	for _, w := range b.wards {
+		if w.phase != sending || w.batch != b.id {
+			continue
+		}
+		k.count(SyncFailed)
+		w.hint.Unreachable = true
+		w.urgent = false
+		k.fail(w)
+		w.askAfter = w.due
+		w.hint.AskAfter = w.askAfter
+		k.tell(w)
+	}
+	if k.leader && k.failures%3 == 0 && !k.closing {
+		k.leader = false
+		k.leadAt = k.now + k.jitter(leadFor)
+		k.do(Unlead{})
+	}
+}
+
+// measure follows the round trip: quickly down, slowly up, because a reply
+// may have been held back on purpose.
+func (k *Keeper) measure(took time.Duration) {
+	took = max(took, time.Microsecond)
+	switch {
+	case k.rtt == firstRTT:
+		k.rtt = took
+	case took < k.rtt:
+		k.rtt -= (k.rtt - took) / 2
+	default:
+		k.rtt += (took - k.rtt) / 8
+	}
+	if k.rtt == firstRTT {
+		k.rtt--
+	}
+}
+
+// answered takes in the ledger's answer for one budget.
+func (k *Keeper) answered(w *ward, r *lease.ItemReply) {
+	w.hint.Unreachable = false
+	if r.Version > w.budget.Version {
+		k.listAt = k.now
+	}
+	if r.Err != nil {
+		k.refusedItem(w, r.Err)
+		return
+	}
+	w.sentAt, w.sentDemand, w.sentVersion = k.now, w.item.Demand, r.Version
+	k.heardLocals(w)
+	k.learn(w, r.Leases)
+	if len(r.Leases) == 0 {
+		k.settled(w)
+		return
+	}
+	k.enter(w, installing)
+	k.do(InstallStates{Budget: w.budget.Name, States: r.Leases})
+}
+
+// heardLocals notes which local admissions the ledger has heard of.
+func (k *Keeper) heardLocals(w *ward) {
+	for _, u := range w.item.Local {
+		if u.Source == k.cfg.Process {
+			w.localSent = u.Total
+		}
+		if u.Source == w.storeNonce {
+			w.storeSent = u.Total
+		}
+	}
+}
+
+// refusedItem tells final errors from passing ones: nobody asks for ever for
+// what the ledger does not serve.
+func (k *Keeper) refusedItem(w *ward, err *lease.Error) {
+	k.count(SyncRefused)
+	w.urgent, w.waiting = false, 0
+	switch err.Code {
+	case lease.Unavailable, lease.Internal, lease.Denied:
+		k.fail(w)
+		if err.RetryAfter > 0 {
+			k.sleep(w, k.now+k.jitter(err.RetryAfter))
+		}
+		w.askAfter = w.due
+		w.hint.AskAfter = w.askAfter
+		k.tell(w)
+		return
+	}
+	w.final = true
+	w.hint.Final = err.Code
+	k.listAt = min(k.listAt, k.now+k.jitter(listEvery))
+	k.tell(w)
+	k.sleep(w, 0)
+	if k.closing {
+		k.retire(w)
+	}
+}
+
+// learn takes in what the states say beyond what install does with them.
+func (k *Keeper) learn(w *ward, states []lease.State) {
+	var lump, share *lease.State
+	standsInTheWay := false
+	for i := range states {
+		s := &states[i]
+		switch {
+		case s.Kind < 1 || s.Kind > lease.Kinds:
+			continue
+		case s.Kind == lease.Lump:
+			lump = s
+		case s.Short != lease.Enough || share == nil:
+			share = s
+		}
+		standsInTheWay = standsInTheWay || s.Holder != ""
+		k.learnKind(w, s)
+	}
+	k.learnRefusal(w, lump, share, standsInTheWay)
+}
+
+func (k *Keeper) learnKind(w *ward, s *lease.State) {
+	t := &w.told[s.Kind-1]
+	switch s.Status {
+	case lease.Ended:
+		k.count(SyncEnded)
+	case lease.NotPlanned:
+		k.count(SyncNotPlanned)
+		t.notBefore = k.now + k.jitter(s.RetryAfter)
+	case lease.Active:
+		t.ttl, t.keep, t.notBefore = s.TTL, s.Keep, 0
+		if s.Short == lease.Enough {
+			k.count(SyncActive)
+			t.scarce = 0
+			return
+		}
+		k.count(SyncShort)
+		t.scarce = k.now + scarceFor
+	}
+}
+
+// learnRefusal keeps the ledger's refusal as evidence for denials. Where lumps
+// are planned the lump's counts; elsewhere the share's. A region for which the
+// plan holds nothing at all has its part, unless an earlier lease stands in
+// the way of it.
+func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay bool) {
+	noLumps := lump == nil || lump.Status == lease.NotPlanned && lump.Short == lease.Enough
+	var why lease.Shortage
+	var retry time.Duration
+	switch {
+	case !noLumps:
+		why, retry = lump.Short, lump.RetryAfter
+	case share != nil && share.Short != lease.Enough:
+		why, retry = share.Short, share.RetryAfter
+	case lump != nil && !standsInTheWay && (share == nil || share.Status == lease.NotPlanned) && !w.anyAlive():
+		why, retry = lease.ShareReached, lump.RetryAfter
+	}
+	h := &w.hint
+	h.Refused, h.Until, h.Retry, h.AskAfter = why, 0, 0, 0
+	w.askAfter = 0
+	if why == lease.Enough {
+		return
+	}
+	h.Until = k.now + max(retry, refusalFor)
+	again := askAgain
+	if retry > 0 {
+		h.Retry, again = k.now+retry, min(retry, askAtLeast)
+	}
+	w.askAfter = k.now + k.jitter(max(again, shortestRTT))
+	h.AskAfter = w.askAfter
+}
+
+func (w *ward) anyAlive() bool {
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		if w.alive(kind) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *Keeper) onInstalled(e StatesInstalled) {
+	w := k.wards[e.Budget]
+	if w == nil || w.phase != installing {
+		return
+	}
+	if e.Err != nil {
+		k.fail(w) // the sequence is pending still, and will be answered again
+		return
+	}
+	w.seen(e.Reply.View, k.now)
+	for i, o := range e.Reply.Outcomes {
+		if o == regionstore.OK {
+			w.arrived = true
+		}
+		if i < len(w.item.Leases) && w.view.Outcome != regionstore.Missing {
+			l := w.lease(w.item.Leases[i].Kind)
+			w.told[w.item.Leases[i].Kind-1].hold = l.Granted - l.Used - l.Returned
+		}
+	}
+	k.settled(w)
+}
+
+// settled ends a round that was answered: the deciding side hears of it, and
+// the next look is planned.
+func (k *Keeper) settled(w *ward) {
+	w.failures = 0
+	w.urgent, w.waiting = false, 0
+	k.tell(w)
+	if k.closing {
+		k.plan(w)
+		return
+	}
+	if k.unfinished(w) {
+		k.again(w)
+		return
+	}
+	k.idle(w)
+}
+
+// unfinished reports whether the answer calls for another round at once: a
+// lease ended, or stands in the way of a new one that may replace it.
+func (k *Keeper) unfinished(w *ward) bool {
+	if !k.wanted(w) || w.view.Outcome == regionstore.Missing {
+		return w.view.Outcome == regionstore.Missing && k.wanted(w)
+	}
+	if k.reopens(w) {
+		return true
+	}
+	for _, kind := range [...]lease.Kind{lease.Reserve, lease.Paced} {
+		if k.regrants(w, kind) && w.lease(kind).Sent.Regrant != w.lease(kind).Lost {
+			w.told[kind-1].notBefore = 0
+			return true
+		}
+	}
+	return false
+}
+
+func (k *Keeper) tell(w *ward) {
+	w.hint.Low = k.low(w)
+	k.do(Tell{Budget: w.budget.Name, Hint: w.hint, Arrived: w.arrived})
+	w.arrived = false
+}

@@ -1,0 +1,272 @@
+package agent
+
+import (
+	"math"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// The rules of DESIGN 10 on the region's side: when to say something, what to
+// ask for, and when to look again.
+
+// worthAsking reports whether an urgent Sync may bring tokens.
+func (k *Keeper) worthAsking(w *ward) bool {
+	if k.now < w.askAfter {
+		return false
+	}
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		if l := w.lease(kind); l.Incarnation != "" && !l.Ended {
+			return true
+		}
+	}
+	return false
+}
+
+// hasToSay reports whether a Sync is due that nobody waits for: the leader's,
+// save for what this process admitted without a lease.
+func (k *Keeper) hasToSay(w *ward) bool {
+	if w.final || k.now < w.sentAt+syncEvery && w.sentAt > 0 {
+		return false
+	}
+	if w.local > w.localSent {
+		return true
+	}
+	if !k.leader || k.pendingYoung(w) {
+		return false
+	}
+	return w.view.Row.Local.Total > w.storeSent || k.leaseHasToSay(w) || k.wanted(w) && k.figuresToSay(w)
+}
+
+// pendingYoung reports whether another agent's sequence is on its way.
+func (k *Keeper) pendingYoung(w *ward) bool {
+	for i := range w.view.Row.Leases {
+		l := &w.view.Row.Leases[i]
+		if l.Pending && w.view.Time < l.Anchor.Add(2*k.rtt) {
+			return true
+		}
+	}
+	return false
+}
+
+// leaseHasToSay looks for a lease that needs the ledger.
+func (k *Keeper) leaseHasToSay(w *ward) bool {
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		l := w.lease(kind)
+		switch {
+		case l.Incarnation == "" || l.Ended:
+		case l.Closed:
+			if !reported(l) || counted(l) != l.Sent.Prefetched {
+				return true
+			}
+		case w.dead(kind):
+			return true
+		case !k.wanted(w):
+			if !reported(l) && l.Deadline != 0 {
+				return true
+			}
+		case unborn(l):
+			if k.asks(w, kind) {
+				return true
+			}
+		case l.Pending, l.Returned > l.Sent.Returned, k.nearEnd(w, kind):
+			return true
+		case kind.IsShare() && (l.X != l.Sent.X || l.Beta != l.Sent.Beta) && smaller(l):
+			return true
+		}
+	}
+	return false
+}
+
+// smaller reports whether a share holds less than was said last, which the
+// ledger counts until it is told.
+func smaller(l *regionstore.Lease) bool {
+	return l.Beta < l.Sent.Beta || l.X.Per == l.Sent.X.Per && l.X.Tokens < l.Sent.X.Tokens
+}
+
+// asks reports whether an unborn lease is to be asked for now. Shares beside
+// the standing one, and lumps, are asked for when the budget is used.
+func (k *Keeper) asks(w *ward, kind lease.Kind) bool {
+	if k.now < w.told[kind-1].notBefore || k.now < w.askAfter {
+		return false
+	}
+	if w.lease(kind).Seq > 0 && w.told[kind-1].notBefore == 0 && k.now < w.sentAt+time.Second {
+		return false
+	}
+	return kind == lease.Reserve && k.standing(w) || w.usedUntil > k.now
+}
+
+func (k *Keeper) nearEnd(w *ward, kind lease.Kind) bool {
+	left := w.remains(kind) - (k.now - w.viewAt)
+	return left < time.Duration(extendEarly*float64(w.ttl(kind)))
+}
+
+// figuresToSay looks at use and demand.
+func (k *Keeper) figuresToSay(w *ward) bool {
+	since := k.now - w.sentAt
+	if w.sentVersion != 0 && w.sentVersion < w.budget.Version {
+		return true
+	}
+	if !w.elastic(k.now) {
+		return since >= shareBeat && w.usedUntil > k.now
+	}
+	if w.usedUntil <= k.now {
+		return false
+	}
+	if k.now >= w.askAfter && w.live() < k.low(w) {
+		return true
+	}
+	l := w.lease(lease.Lump)
+	regions := max(len(w.budget.Regions), 3)
+	if unsaid := float64(l.Used - l.Sent.Used); unsaid >= 1 && unsaid > 0.1*float64(w.budget.Contract.Limit())/float64(regions) {
+		return true
+	}
+	if moved := math.Abs(w.demand.rate - w.sentDemand); moved > 0.1*max(w.demand.rate, w.sentDemand)+2*w.demand.noise() {
+		return true
+	}
+	return since >= k.beat(w) && (l.Used > l.Sent.Used || w.demand.rate != w.sentDemand)
+}
+
+// beat is the heartbeat of a budget in use: max(1 s, min(ttl/3, 1/rate)).
+func (k *Keeper) beat(w *ward) time.Duration {
+	beat := w.ttl(lease.Lump) / 3
+	if r := w.budget.Contract.Rate; !r.Zero() {
+		beat = min(beat, time.Duration(float64(time.Second)/r.PerSecond()))
+	}
+	return max(beat, time.Second)
+}
+
+// intents says what begin is to write. A reserve share that is well is left
+// out where other leases are alive: most Syncs are about those.
+func (k *Keeper) intents(w *ward) []regionstore.Intent {
+	var intents []regionstore.Intent
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		l := w.lease(kind)
+		if l.Incarnation == "" || l.Ended || l.Closed && reported(l) && counted(l) == l.Sent.Prefetched {
+			continue
+		}
+		if !l.Closed && unborn(l) && !l.Pending && (k.closing || k.now < w.told[kind-1].notBefore && !k.regrants(w, kind)) {
+			continue
+		}
+		if !k.wanted(w) && unborn(l) {
+			continue
+		}
+		in := regionstore.Intent{
+			Kind: kind, Incarnation: l.Incarnation, LowerBeta: -1,
+			Regrant: k.regrants(w, kind), Supersede: l.Closed,
+		}
+		if kind == lease.Lump && !l.Closed {
+			in.Want = k.want(w)
+		}
+		if kind == lease.Paced {
+			k.cutSelf(w, &in)
+		}
+		intents = append(intents, in)
+	}
+	return intents
+}
+
+// regrants reports whether the report is to name a share that the store lost.
+func (k *Keeper) regrants(w *ward, kind lease.Kind) bool {
+	return kind.IsShare() && w.lease(kind).Lost != "" && w.budget.OnStoreLoss == policy.Regrant
+}
+
+// want is the total hold wanted of the lump.
+func (k *Keeper) want(w *ward) lease.Tokens {
+	if !k.wanted(w) {
+		return 0
+	}
+	want := max(w.demand.need(k.rtt), w.waiting)
+	return min(want+counted(w.lease(lease.Lump)), lease.MaxTokens)
+}
+
+// cutSelf lowers a paced share that stands above its demand while tokens are
+// scarce: the region cuts itself, which saves the round trip of a recall.
+func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
+	l := w.lease(lease.Paced)
+	x := l.X.PerSecond()
+	if !w.alive(lease.Paced) || k.now >= w.told[lease.Paced-1].scarce || w.demand.rate >= 0.95*x {
+		return
+	}
+	in.LowerX = lease.Rate{Tokens: clampTokens(1.02 * w.demand.rate * l.X.Per.Seconds()), Per: l.X.Per}
+	in.Supersede = true
+}
+
+// low is the live wallet below which a Sync is asked for at once; 0 where none
+// could help.
+func (k *Keeper) low(w *ward) lease.Tokens {
+	if w.final || w.view.Outcome == regionstore.Missing || !w.elastic(k.now) {
+		return 0
+	}
+	low := w.demand.rate * (k.rtt + shortestRTT).Seconds()
+	if hold := w.told[lease.Lump-1].hold; w.alive(lease.Lump) && hold > 0 {
+		low = min(low, 0.4*float64(hold))
+	}
+	if w.alive(lease.Paced) {
+		low = min(low, 0.25*float64(w.lease(lease.Paced).Beta))
+	}
+	return max(1, clampTokens(low))
+}
+
+// idle ends a round with nothing more to do, and plans the next look.
+func (k *Keeper) idle(w *ward) {
+	w.urgent = false
+	if w.final {
+		k.sleep(w, 0)
+		return
+	}
+	k.sleep(w, k.nextLook(w))
+}
+
+// nextLook is when the row is worth looking at again; 0 for "when something
+// happens". Agents that do not lead look at what they use, for their
+// estimates, and less often.
+func (k *Keeper) nextLook(w *ward) time.Duration {
+	next := time.Duration(0)
+	sooner := func(at time.Duration) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	if w.ownUntil > k.now || k.leader && w.usedUntil > k.now {
+		sooner(k.now + k.lookEvery(w))
+	}
+	if !k.leader || w.view.Outcome == regionstore.Missing {
+		return next
+	}
+	if next == 0 && w.usedUntil > 0 && w.anyAlive() {
+		sooner(max(w.usedUntil, k.now+time.Second)) // to close what is unused by then
+	}
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		l := w.lease(kind)
+		switch {
+		case l.Incarnation == "" || l.Ended:
+		case w.alive(kind) && k.wanted(w):
+			left := w.remains(kind) - time.Duration(extendEarly*float64(w.ttl(kind)))
+			sooner(w.viewAt + max(left, time.Second) - time.Duration(k.cfg.Rand.Float64()*0.1*float64(w.ttl(kind))))
+		case l.Closed && (!reported(l) || counted(l) > 0), l.Pending, w.dead(kind):
+			sooner(k.now + max(syncEvery, 2*k.rtt))
+		case unborn(l) && k.standing(w) && kind == lease.Reserve:
+			sooner(max(w.told[kind-1].notBefore, w.askAfter, k.now+time.Second))
+		}
+	}
+	return next
+}
+
+// lookEvery paces the looks at a budget in use, so that many budgets do not
+// cost more reads than a store can bear.
+func (k *Keeper) lookEvery(w *ward) time.Duration {
+	every := syncEvery
+	if crowd := time.Duration(len(k.order)) * syncEvery / 1000; crowd > every {
+		every = crowd
+	}
+	if !w.elastic(k.now) {
+		every = max(every, time.Second)
+	}
+	if !k.leader {
+		every *= 4
+	}
+	return k.jitter(every)
+}

@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-dev/ration/internal/mutant"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+const (
+	// prefetchLimit is the smallest contract for which a process takes tokens
+	// ahead: tiny budgets stay exact.
+	prefetchLimit lease.Tokens = 100
+	// prefetchSpan is how much of its own demand a process takes ahead, and
+	// prefetchPart the most of the wallet.
+	prefetchSpan = 20 * time.Millisecond
+	prefetchPart = 8
+)
+
+// takeOf makes one budget's part of a store step, with the demand that was
+// not told yet.
+func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bool, now time.Duration) regionstore.Take {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := regionstore.Take{Budget: e.name, Cost: cost, Demand: e.offered}
+	e.offered = 0
+	e.lastTake = now
+	if ahead && b.Contract.Limit() >= prefetchLimit {
+		want := min(lease.Tokens(e.rate*prefetchSpan.Seconds()), e.last.Live/prefetchPart)
+		t.Prefetch = max(0, want-e.pocket.live(now))
+	}
+	return t
+}
+
+// take sends one take and books what came back: the store's clock, the
+// prefetch, and what the wallet holds. sent is from before it was sent.
+func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeRequest) (reply regionstore.TakeReply, sent time.Duration, err error) {
+	primary := d.opt.Store.Primary(req.Takes[0].Budget)
+	sent = d.opt.Now()
+	for i, l := range lots {
+		req.Takes[i].Now = d.bound(l.entry, primary, sent)
+	}
+	err = d.call(ctx, primary, "take", func(ctx context.Context) error {
+		reply, err = d.opt.Store.Take(ctx, req)
+		return err
+	})
+	if err != nil {
+		return reply, sent, err
+	}
+	got := d.opt.Now()
+	for i, l := range lots {
+		d.booked(l, &reply.Results[i], req.Hold, primary, sent, got)
+	}
+	return reply, sent, nil
+}
+
+// bound says how the store's clock is bounded for this row.
+func (d *Decider) bound(e *entry, primary string, now time.Duration) regionstore.Now {
+	e.mu.Lock()
+	touched := e.touched
+	e.mu.Unlock()
+	return d.primary.bound(primary, touched, now)
+}
+
+func (d *Decider) booked(l *lot, r *regionstore.TakeResult, hold bool, primary string, sent, got time.Duration) {
+	d.primary.saw(primary, sent, r.Time)
+	e := l.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.touched = ""
+	if r.Outcome != regionstore.Missing {
+		e.touched = primary
+	}
+	e.last = *r
+	e.last.Parts = nil
+	if hold {
+		return
+	}
+	e.pocket.add(r.Parts, sent, got, false)
+	for _, p := range r.Parts {
+		d.stats.Prefetched.Add(int64(p.Tokens))
+		e.pocket.touched = got
+	}
+}
+
+// settle tells the store what became of tokens of these entries; with all set
+// their pockets are emptied. It is one attempt: after an unknown outcome
+// nothing is said again, and the tokens age out.
+func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
+	byPrimary := map[string][]regionstore.Settle{}
+	for _, e := range entries {
+		now := d.opt.Now()
+		primary := d.opt.Store.Primary(e.name)
+		bound := d.bound(e, primary, now)
+		e.mu.Lock()
+		had := len(byPrimary[primary])
+		list := e.pocket.settle(e.name, now, all, byPrimary[primary])
+		e.mu.Unlock()
+		for i := had; i < len(list); i++ {
+			list[i].Now = bound
+			d.stats.GivenBack.Add(int64(list[i].Back))
+		}
+		if len(list) > 0 {
+			byPrimary[primary] = list
+		}
+	}
+	for primary, list := range byPrimary {
+		d.sendSettles(ctx, primary, list)
+	}
+}
+
+func (d *Decider) sendSettles(ctx context.Context, primary string, list []regionstore.Settle) {
+	send := func(ctx context.Context) error {
+		_, err := d.opt.Store.Settle(ctx, list)
+		return err
+	}
+	if err := d.call(ctx, primary, "settle", send); err != nil && mutant.On(mutant.UseRepeated) {
+		_ = d.call(ctx, primary, "settle", send)
+	}
+}
+
+// Flush settles used tokens in batches, gives back what lies idle or nears
+// its deadline, tells demand that no take carried, and renews the estimate of
+// this process's own demand. It is to be called about every 50 ms; with all
+// set, it empties every pocket.
+func (d *Decider) Flush(ctx context.Context, all bool) {
+	used := d.usedEntries()
+	d.settle(ctx, used, all)
+	now := d.opt.Now()
+	for _, e := range used {
+		if d.refresh(e, now) {
+			d.tellDemand(ctx, e, now)
+		}
+	}
+	d.forgetUnused(now)
+}
+
+// demandWithin is how long demand may wait for a take to carry it.
+const demandWithin = 200 * time.Millisecond
+
+// refresh renews the estimate of the process's demand, and reports whether
+// demand has waited too long to be told.
+func (d *Decider) refresh(e *entry, now time.Duration) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if dt := now - e.rateAt; dt >= prefetchSpan {
+		e.rate += (float64(e.arrived)/dt.Seconds() - e.rate) / 2
+		e.arrived, e.rateAt = 0, now
+	}
+	return e.offered > 0 && now-e.lastTake >= demandWithin
+}
+
+func (d *Decider) tellDemand(ctx context.Context, e *entry, now time.Duration) {
+	l := &lot{entry: e, policy: e.policy.Load()}
+	req := regionstore.TakeRequest{Takes: []regionstore.Take{d.takeOf(e, l.policy, 0, false, now)}}
+	_, _, _ = d.take(ctx, []*lot{l}, req) // demand lost with a store steers nothing
+}
+
+// forgetUnused drops entries from the list of used ones.
+func (d *Decider) forgetUnused(now time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.used[:0]
+	for _, e := range d.used {
+		e.mu.Lock()
+		busy := len(e.pocket.parts) > 0 || e.offered > 0 || now-time.Duration(e.lastUsed.Load()) < forgetAfter
+		e.mu.Unlock()
+		if busy {
+			kept = append(kept, e)
+			continue
+		}
+		e.inUse.Store(false)
+	}
+	clear(d.used[len(kept):])
+	d.used = kept
+}

@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// phase is where a ward stands in its round: at most one effect of a ward is
+// under way at a time.
+type phase uint8
+
+const (
+	resting    phase = iota
+	reading          // a ReadRows
+	opening          // an OpenRow
+	changing         // a ReturnTokens or CloseLease
+	gathering        // it has something to say and waits for others to share the call
+	beginning        // a BeginSync
+	sending          // its item is in a batch
+	installing       // an InstallStates
+)
+
+// ward is what the Keeper knows about one budget's wallet. It decides nothing
+// about safety: everything here may be lost, stale or wrong.
+type ward struct {
+	budget policy.Budget
+	phase  phase
+	// due is when to look at the row again, never (0 in the heap sense) while a
+	// round is under way; at is the place in the heap, -1 outside.
+	due time.Duration
+	at  int
+
+	view   regionstore.View
+	viewAt time.Duration
+	demand demand
+
+	// usedUntil is until when the region is known to use the budget, ownUntil
+	// until when this process does.
+	usedUntil, ownUntil time.Duration
+	// urgent is set while somebody waits or the wallet is low, waiting is the
+	// largest cost waited for.
+	urgent  bool
+	waiting lease.Tokens
+
+	told [lease.Kinds]told
+	hint Hint
+	// askAfter is before when asking for more is useless: the ledger refused.
+	askAfter time.Duration
+	// sentAt, sentDemand and sentVersion are of the last item that was answered.
+	sentAt      time.Duration
+	sentDemand  float64
+	sentVersion uint64
+	// local and localSent are this process's admissions without a lease,
+	// storeSent those in the store's bucket that the ledger was told of.
+	local, localSent lease.Tokens
+	storeNonce       string
+	storeSent        lease.Tokens
+	// item is what is being sent.
+	item lease.Item
+	// batch is the id of the batch it is part of.
+	batch uint64
+	// gatherUntil is when a gathering ward goes, with or without others.
+	gatherUntil time.Duration
+	failures    int
+	// final is set when the ledger does not serve this budget here.
+	final bool
+	// arrived is set when the deciding side is to hear that tokens came.
+	arrived bool
+	// ended is set once, on shutdown, the ward has nothing more to close.
+	ended bool
+}
+
+// told is what the ledger said last about one kind.
+type told struct {
+	ttl  time.Duration
+	keep lease.Tokens
+	// hold is what was granted and not yet used or returned, as of the answer.
+	hold lease.Tokens
+	// scarce is until when tokens of this kind are thought to be short.
+	scarce time.Duration
+	// notBefore is when asking for a kind that was not planned makes sense.
+	notBefore time.Duration
+	// deadSince is when the lease was first seen past its deadline; 0 if alive.
+	deadSince time.Duration
+}
+
+// extendEarly is how much of a lease's ttl must be left, at least, when it is
+// extended; jitter is added so that many leases do not ask in one instant.
+const extendEarly = 0.4
+
+// unborn reports whether nothing was ever granted to a lease that is open.
+func unborn(l *regionstore.Lease) bool {
+	return l.Incarnation != "" && !l.Ended && !l.Closed && l.Deadline == 0
+}
+
+// reported reports whether the ledger has answered a lease's totals as they
+// stand.
+func reported(l *regionstore.Lease) bool {
+	return !l.Pending && l.Sent.Used == l.Used && l.Sent.Returned == l.Returned && l.Sent.Closed == l.Closed
+}
+
+func counted(l *regionstore.Lease) lease.Tokens { return l.Cur.Tokens + l.Prev.Tokens }
+
+func (w *ward) lease(k lease.Kind) *regionstore.Lease { return &w.view.Row.Leases[k-1] }
+
+func (w *ward) remains(k lease.Kind) time.Duration { return w.view.Remains[k-1] }
+
+func (w *ward) alive(k lease.Kind) bool { return w.view.Remains[k-1] > 0 }
+
+// dead reports whether a lease lived and is past its deadline.
+func (w *ward) dead(k lease.Kind) bool {
+	l := w.lease(k)
+	return l.Deadline != 0 && w.remains(k) <= 0 && !l.Ended && !l.Closed
+}
+
+// ttl is how long a lease of this kind lives without being extended.
+func (w *ward) ttl(k lease.Kind) time.Duration {
+	if t := w.told[k-1].ttl; t > 0 {
+		return t
+	}
+	if k == lease.Reserve {
+		return w.budget.ShareTTL
+	}
+	return w.budget.TTL
+}
+
+// live is what could be taken from the row, over all kinds.
+func (w *ward) live() lease.Tokens {
+	return w.view.Live[0] + w.view.Live[1] + w.view.Live[2]
+}
+
+// elastic reports whether the ledger may give more here than the region's
+// fixed share.
+func (w *ward) elastic(now time.Duration) bool {
+	for _, k := range [...]lease.Kind{lease.Paced, lease.Lump} {
+		if w.alive(k) || (unborn(w.lease(k)) && now >= w.told[k-1].notBefore) {
+			return true
+		}
+	}
+	return false
+}
+
+// seen takes in a view of the row.
+func (w *ward) seen(v regionstore.View, now time.Duration) {
+	w.view, w.viewAt = v, now
+	if v.Outcome == regionstore.Missing {
+		return
+	}
+	w.demand.observe(v.Row.DemandTotal, now)
+	for k := lease.Reserve; k <= lease.Lump; k++ {
+		t := &w.told[k-1]
+		switch {
+		case !w.dead(k):
+			t.deadSince = 0
+		case t.deadSince == 0:
+			t.deadSince = now
+		}
+	}
+	if n := v.Row.Local.Nonce; n != w.storeNonce {
+		w.storeNonce, w.storeSent = n, 0
+	}
+}
+
+// wards is a heap by due time, names breaking ties so that runs repeat.
+type wards []*ward
+
+func (h wards) Len() int { return len(h) }
+
+func (h wards) Less(i, j int) bool {
+	if h[i].due != h[j].due {
+		return h[i].due < h[j].due
+	}
+	return h[i].budget.Name < h[j].budget.Name
+}
+
+func (h wards) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *wards) Push(x any) {
+	w := x.(*ward)
+	w.at = len(*h)
+	*h = append(*h, w)
+}
+
+func (h *wards) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	w.at = -1
+	return w
+}
+
+// schedule sets when w is looked at next, if it rests; 0 takes it out.
+func (h *wards) schedule(w *ward, due time.Duration) {
+	w.due = due
+	switch {
+	case due == 0 && w.at >= 0:
+		heap.Remove(h, w.at)
+	case due == 0:
+	case w.at >= 0:
+		heap.Fix(h, w.at)
+	default:
+		heap.Push(h, w)
+	}
+}
