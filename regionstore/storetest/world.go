@@ -196,7 +196,7 @@ func (w *World) open() {
 func (w *World) begin() {
 	a := w.agent()
 	req := regionstore.BeginRequest{
-		Budget: worldBudget, MinAge: time.Duration(w.pick(3)) * 100 * time.Millisecond, Now: w.bound(a),
+		Budget: worldBudget, MinAge: []time.Duration{0, 200 * time.Millisecond, 2 * time.Second}[w.pick(3)], Now: w.bound(a),
 	}
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
 		if w.pick(2) == 0 {
