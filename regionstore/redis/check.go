@@ -145,7 +145,7 @@ func infoField(info, name string) (string, bool) {
 	return "", false
 }
 
-var forbiddenWords = regexp.MustCompile(`^NOPERM |(?i)unknown (redis )?command|not allowed from script`)
+var forbiddenWords = regexp.MustCompile(`^NOPERM |(?i)unknown (redis )?command|not allowed from script|executing the script can't run this command`)
 
 // forbidden reports whether the server refused a command for good.
 func forbidden(err error) bool {

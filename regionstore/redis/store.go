@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -150,8 +151,12 @@ func parseAddr(addr string) (*redis.Options, error) {
 		addr = "redis://" + addr
 	}
 	p, err := redis.ParseURL(addr)
+	var where *url.Error
+	if errors.As(err, &where) {
+		err = where.Err // not the address itself: it may hold a password
+	}
 	if err != nil {
-		return nil, fmt.Errorf("redis address: %w", err) // never the address itself: it may hold a password
+		return nil, fmt.Errorf("redis address: %w", err)
 	}
 	return p, nil
 }

@@ -11,11 +11,7 @@ end
 local seen = pass(row, not_after)
 row.demand = add(row.demand, max(0, demand))
 
-if seen > row.mark then
-  local n, carry = mint(row.x, row.per, seen - row.mark, row.carry)
-  row.mark = seen
-  row.balance, row.carry = fill(row.balance, row.burst, n, carry)
-end
+row.balance, row.mark, row.carry = mint_bucket(row.x, row.per, row.burst, seen, now, row.balance, row.mark, row.carry)
 if per ~= row.per then row.carry = 0 end
 row.x, row.per, row.burst = x, per, max(0, burst)
 row.balance = min(row.balance, row.burst)

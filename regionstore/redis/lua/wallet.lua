@@ -209,13 +209,27 @@ local function fill(balance, limit, n, carry)
   return balance + n, carry
 end
 
--- brings a share's balance up to an instant, its deadline at the latest
-local function mint_share(l, to)
-  to = min(to, l.deadline)
-  if to <= l.mark then return end
-  local n, carry = mint(l.x, l.per, to - l.mark, l.carry)
-  l.mark = to
-  l.balance, l.carry = fill(l.balance, l.beta - counted(l), n, carry)
+-- Advances a bucket from its mark to seen, and keeps room free for what another
+-- caller may still mint up to the raw clock. Returns balance, mark and carry.
+local function mint_bucket(x, per, limit, seen, raw, balance, mark, carry)
+  if seen > mark then
+    local n
+    n, carry = mint(x, per, seen - mark, carry)
+    balance, carry = fill(balance, limit, n, carry)
+    mark = seen
+  end
+  if raw > mark then
+    local n = mint(x, per, raw - mark, carry)
+    balance = max(0, min(balance, limit - n))
+  end
+  return balance, mark, carry
+end
+
+-- brings a share's balance up to what a caller has seen, its deadline at the
+-- latest
+local function mint_share(l, seen)
+  l.balance, l.mark, l.carry = mint_bucket(l.x, l.per, l.beta - counted(l),
+    min(seen, l.deadline), min(now, l.deadline), l.balance, l.mark, l.carry)
 end
 
 -- makes TIME the instant that everything counts from
