@@ -37,7 +37,7 @@ func (s *Store) Now(ctx context.Context) (now allocation.Now, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 		defer cancel()
-		sent := s.elapsed()
+		sent := s.opts.Elapsed()
 		reading, err := s.scanClock(s.pool.QueryRow(ctx, s.sqlClock), sent)
 		if err != nil {
 			return err
@@ -55,15 +55,12 @@ func (s *Store) Now(ctx context.Context) (now allocation.Now, err error) {
 	return now, err
 }
 
-// elapsed is this process's monotonic clock.
-func (s *Store) elapsed() time.Duration { return time.Since(s.born) }
-
 func (s *Store) scanClock(row pgx.Row, sent time.Duration) (allocation.ClockReading, error) {
 	r := allocation.ClockReading{Sent: sent}
 	var shift int64
 	err := row.Scan(&shift, &r.Row.Governed, &r.Row.Raw, &r.DB)
 	r.Row.Shift = duration(shift)
-	r.Received = s.elapsed()
+	r.Received = s.opts.Elapsed()
 	return r, err
 }
 

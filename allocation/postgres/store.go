@@ -61,6 +61,8 @@ type Options struct {
 	// ClockSQL is an expression that reads the database's clock, in
 	// microseconds; tests step it. Empty takes clock_timestamp().
 	ClockSQL string
+	// Elapsed is this process's monotonic clock; nil takes the time since Open.
+	Elapsed func() time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -78,6 +80,10 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ClockSQL == "" {
 		o.ClockSQL = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	}
+	if o.Elapsed == nil {
+		born := time.Now()
+		o.Elapsed = func() time.Duration { return time.Since(born) }
 	}
 	return o
 }
@@ -104,7 +110,6 @@ type Store struct {
 	sqlClock string
 	policies policies
 
-	born    time.Time // origin of this process's monotonic readings
 	clockMu sync.Mutex
 	clock   allocation.Clock
 }
@@ -124,7 +129,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	s := &Store{pool: pool, opts: opts, born: time.Now()}
+	s := &Store{pool: pool, opts: opts}
 	s.sqlClock = "SELECT shift, governed, raw, " + opts.ClockSQL + " FROM ledger_clock"
 	if _, err := s.Now(ctx); err != nil {
 		pool.Close()

@@ -104,7 +104,7 @@ func (tx *transaction) load(ctx context.Context, budgets []string, apply bool) (
 	queueLoad(&q, keys)
 	q.Queue(tx.s.sqlClock)
 
-	sent := tx.s.elapsed()
+	sent := tx.s.opts.Elapsed()
 	r := tx.conn.SendBatch(ctx, &q)
 	defer r.Close()
 	if _, err := r.Exec(); err != nil {
@@ -227,7 +227,7 @@ func (tx *transaction) view(ctx context.Context, after string, limit int) ([]all
 	var q pgx.Batch
 	queueLoad(&q, column(tx.batch.order, func(name string) []byte { return []byte(name) }))
 	q.Queue(tx.s.sqlClock)
-	sent := tx.s.elapsed()
+	sent := tx.s.opts.Elapsed()
 	r := tx.conn.SendBatch(ctx, &q)
 	defer r.Close()
 	if err := readLoad(r, tx.batch); err != nil {
