@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"github.com/ration-dev/ration/lease"
@@ -70,9 +69,9 @@ func (s *State) SetBudget(cfg Config, now Now, b policy.Budget) (changed bool) {
 	return true
 }
 
-// samePolicy compares what owners write, whatever the versions.
+// samePolicy is policy's Same, for budgets of which one has been stored: empty
+// and missing are then one.
 func samePolicy(a, b policy.Budget) bool {
-	a.Version, b.Version = 0, 0
 	for _, v := range []*policy.Budget{&a, &b} {
 		if len(v.Match) == 0 {
 			v.Match = nil
@@ -81,7 +80,7 @@ func samePolicy(a, b policy.Budget) bool {
 			v.Regions = nil
 		}
 	}
-	return reflect.DeepEqual(a, b)
+	return a.Same(b)
 }
 
 // recontract puts the budget's contract on the pool that before was open for

@@ -33,7 +33,10 @@ func (s *step) regrant(r *lease.Report) {
 	if s.Budget.OnStoreLoss != policy.Regrant {
 		return
 	}
-	left := min(old.Hold, lease.PrefetchLimit(old.Beta))
+	left := old.Hold // of a share that was closing, all of it is prefetched
+	if !old.Closing {
+		left = min(left, lease.PrefetchLimit(old.Beta))
+	}
 	lost := old.Hold - left
 	s.end(old, Regranted)
 	s.setHold(old, left)
