@@ -31,15 +31,16 @@ func (d *Decider) answer(e *entry, now time.Duration, remaining lease.Tokens) An
 	b := e.policy.Load()
 	limit := b.Contract.Limit()
 	remaining = max(0, min(remaining, limit))
+	reset, window := d.reset(e, b, remaining)
 	return Answer{
 		Budget: e.name, Version: b.Version, Limit: limit, Remaining: remaining,
-		ResetAfter: d.reset(e, b, remaining),
+		ResetAfter: reset, Window: window,
 	}
 }
 
 // reset is the time to a full share or, where there is none, a full bucket,
-// or to the end of a quota's window; rounded up.
-func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) time.Duration {
+// or to the end of a quota's window; rounded up. window is Answer.Window.
+func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) (reset, window time.Duration) {
 	if b.Contract.IsQuota() {
 		return d.windowLeft(e, b)
 	}
@@ -49,26 +50,24 @@ func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) time
 	if full <= 0 || rate.Zero() {
 		rate, full = b.Contract.Rate, b.Contract.Burst
 	}
-	wait, ever := rate.TimeFor(full-remaining, 0)
-	if !ever {
-		return 0
-	}
-	return ceilMillis(wait)
+	wait, _ := rate.TimeFor(full-remaining, 0)
+	window, _ = b.Contract.Rate.TimeFor(b.Contract.Burst, 0)
+	return ceilMillis(wait), window
 }
 
 // windowLeft asks the calendar once per window.
-func (d *Decider) windowLeft(e *entry, b *policy.Budget) time.Duration {
+func (d *Decider) windowLeft(e *entry, b *policy.Budget) (left, length time.Duration) {
 	now := lease.Time(d.opt.Wall().UnixMicro())
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now >= e.windowEnd {
-		_, end, err := policy.Window(b.Contract.Quota.Zone, b.Contract.Quota.Per, now)
+		start, end, err := policy.Window(b.Contract.Quota.Zone, b.Contract.Quota.Per, now)
 		if err != nil {
-			return 0
+			return 0, 0
 		}
-		e.windowEnd = end
+		e.windowStart, e.windowEnd = start, end
 	}
-	return ceilMillis(e.windowEnd.Sub(now))
+	return ceilMillis(e.windowEnd.Sub(now)), e.windowEnd.Sub(e.windowStart)
 }
 
 // evidence says whether a shortage is a quota denial: the region's own share

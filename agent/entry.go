@@ -41,8 +41,8 @@ type entry struct {
 	arrivals uint64
 	// asked is when an urgent sync was last asked for.
 	asked time.Duration
-	// window caches the end of a quota's window, in wall time.
-	windowEnd lease.Time
+	// windowStart and windowEnd cache a quota's window, in wall time.
+	windowStart, windowEnd lease.Time
 }
 
 // denial remembers that a cost, and so every larger one, was denied a moment
