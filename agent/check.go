@@ -9,8 +9,8 @@ import (
 // Check asks whether a request may pass.
 type Check struct {
 	// Descriptors are matched to budgets; every budget that matches must have
-	// the cost. 1 to 64 pairs, keys and values of 1 to 256 bytes; a repeated
-	// key is refused.
+	// the cost. 1 to 64 pairs, keys and values of 1 to 256 bytes; a
+	// key with two values is refused.
 	Descriptors []Descriptor
 	// Budgets asks by name instead; exactly one of the two is set.
 	Budgets []string

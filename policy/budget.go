@@ -166,6 +166,15 @@ func Tenant(name string) string {
 	return name
 }
 
+// RouteClass returns the part of a budget's name after its tenant, or the
+// whole name if it has no tenant of its own.
+func RouteClass(name string) string {
+	if tenant := Tenant(name); len(tenant)+1 < len(name) {
+		return name[len(tenant)+1:]
+	}
+	return name
+}
+
 // List is the answer to "what changed since a version".
 type List struct {
 	// Version is to be given as since the next time.

@@ -6,7 +6,7 @@
 // 200 and 429 carry the decision:
 //
 //	{"allowed":true,"limit":100,"remaining":99,"retryAfterMs":0,"resetAfterMs":10,
-//	 "policyVersion":"acme/search@4","reason":"ok"}
+//	 "policyVersion":"search@4","reason":"ok"}
 //
 // with the header fields RateLimit-Policy and RateLimit, and Retry-After on a
 // denial. Every other status carries

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
 )
 
 // Path is where the handler is mounted.
@@ -179,7 +180,7 @@ func writeAnswer(w nethttp.ResponseWriter, a *agent.Answer) {
 		Reason:       a.Reason,
 	}
 	if a.Budget != "" {
-		body.PolicyVersion = fmt.Sprintf("%s@%d", a.Budget, a.Version)
+		body.PolicyVersion = fmt.Sprintf("%s@%d", policy.RouteClass(a.Budget), a.Version)
 	}
 	switch a.Outcome {
 	case agent.Allowed:

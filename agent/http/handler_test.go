@@ -63,7 +63,7 @@ func TestADecisionHasTheDocumentedForm(t *testing.T) {
 		ResetAfter: 1500*time.Microsecond + 1, Window: 2 * time.Second, Reason: "ok",
 	})
 	w := post(checker, `{"descriptors":[{"key":"tenant","value":"acme"},{"key":"endpoint","value":"search"}],"cost":3,"requestId":"r1","deadlineMs":5}`)
-	wantBody := `{"allowed":true,"limit":2000,"remaining":1999,"retryAfterMs":0,"resetAfterMs":2,"policyVersion":"acme/<search>@4","reason":"ok"}` + "\n"
+	wantBody := `{"allowed":true,"limit":2000,"remaining":1999,"retryAfterMs":0,"resetAfterMs":2,"policyVersion":"<search>@4","reason":"ok"}` + "\n"
 	if w.Code != nethttp.StatusOK || w.Body.String() != wantBody {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
