@@ -173,6 +173,9 @@ func (a *Allocator) typed(err error) *lease.Error {
 		return typed
 	}
 	a.observe(err)
+	if _, broken := errors.AsType[Violation](err); broken {
+		return lease.Errorf(lease.Internal, "", "the ledger refused to break an invariant")
+	}
 	out := lease.Errorf(lease.Unavailable, "", "the ledger cannot be reached")
 	if errors.Is(err, ErrUnknownCommit) {
 		out.Reason = "the outcome is unknown; the same request finds out"

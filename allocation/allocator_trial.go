@@ -2,14 +2,12 @@ package allocation
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/ration-dev/ration/lease"
 )
 
-// trialTask is a syncTask that changes nothing but what the ledger knows of
-// the region's demand when it would give too little to a waiting caller; then
-// it sets held, and the item is to be tried again.
+// trialTask is a syncTask that grants nothing, and sets held, when it would
+// give too little to a waiting caller; then the item is to be tried again.
 func (a *Allocator) trialTask(region string, index int, it lease.Item) *syncTask {
 	t := &syncTask{index: index}
 	t.budget = it.Budget
@@ -21,9 +19,37 @@ func (a *Allocator) trialTask(region string, index int, it lease.Item) *syncTask
 			*s = *trial
 			return
 		}
-		noteDemand(s, trial, region)
+		st := newStep(a.cfg, now, s)
+		st.region = region
+		st.listen(it)
 	}
 	return t
+}
+
+// listen takes over from an item what others need to know while it is held:
+// the region's demand, and what its leases no longer hold. Totals are
+// cumulative and what a region holds only shrinks by its own word, so booking
+// them is the same once or twice; the sequence stays unprocessed, and what
+// closes or replaces a lease waits for it.
+func (s *step) listen(it lease.Item) {
+	s.settle()
+	fresh := make([]bool, len(it.Leases))
+	for i := range it.Leases {
+		fresh[i] = s.isNew(&it.Leases[i])
+	}
+	s.hear(it, fresh)
+	s.bookLocal(it.Local)
+	for i := range it.Leases {
+		r := &it.Leases[i]
+		l := s.find(s.region, r.Kind, r.Incarnation)
+		if l == nil || !fresh[i] || r.Closed || !l.unended() {
+			continue
+		}
+		seq := l.Seq
+		s.book(r)
+		l.Seq = seq
+		l.ToldX, l.ToldBeta = min(l.ToldX, l.X), min(l.ToldBeta, l.Beta)
+	}
 }
 
 // tooLittle reports whether the answer leaves a waiting caller without what it
@@ -58,25 +84,6 @@ func holdOf(st lease.State, reports []lease.Report) lease.Tokens {
 		}
 	}
 	return st.Granted
-}
-
-// noteDemand takes over from a trial what steers the plan, and nothing that
-// was granted in it.
-func noteDemand(s, trial *State, region string) {
-	byName := func(r Region, name string) int { return strings.Compare(r.Name, name) }
-	from, heard := slices.BinarySearchFunc(trial.Regions, region, byName)
-	if !heard {
-		return
-	}
-	noted := trial.Regions[from]
-	i, known := slices.BinarySearchFunc(s.Regions, region, byName)
-	if known {
-		noted.Window, noted.WindowGranted = s.Regions[i].Window, s.Regions[i].WindowGranted
-		s.Regions[i] = noted
-		return
-	}
-	noted.Window, noted.WindowGranted = 0, 0
-	s.Regions = slices.Insert(s.Regions, i, noted)
 }
 
 // cloneState copies a state and all its rows.

@@ -140,6 +140,15 @@ func unavailable(format string, args ...any) *lease.Error {
 	return err
 }
 
+// Queued returns how many items wait for a commit that has not begun.
+func (c *Committer) Queued() int {
+	n := 0
+	for _, lane := range c.lanes {
+		n += len(lane)
+	}
+	return n
+}
+
 func (c *Committer) laneOf(budget string) chan *queued {
 	return c.lanes[maphash.String(c.seed, budget)%uint64(len(c.lanes))]
 }

@@ -333,8 +333,8 @@ func simRegions(n int, total float64) []*simRegion {
 }
 
 // The goals are those that the design sets for the whole product; figures of
-// runs are logged. Fault seen to be caught: a lump's need without the round
-// trip.
+// runs are logged. Faults seen to be caught: no region paced; tokens pushed
+// nowhere; tiny budgets' parked tokens not recalled.
 func TestSimulatedDynamicPlan(t *testing.T) {
 	for _, c := range []struct {
 		name        string

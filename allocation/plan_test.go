@@ -233,8 +233,7 @@ func TestDynamicQuotaRecallsIdleHoldsNearTheEnd(t *testing.T) {
 }
 
 // Whatever the ledger knows, plans are finite, in bounds, repeatable, and give
-// a waiting caller room. Faults seen to be caught: the demand not made finite;
-// serveWaiting left out.
+// a waiting caller room. Fault seen to be caught: serveWaiting left out.
 func TestPlanIsSoundForAnyState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, p, now := drawPlanState(t)

@@ -58,8 +58,7 @@ func waterfillSlowly(claims []claim, total lease.Tokens) []lease.Tokens {
 	return got
 }
 
-// Fault seen to be caught: the level not lowered before the exact comparison
-// (ties then go by rounding instead of by key).
+// Fault seen to be caught: ties broken by position.
 func TestWaterfillAsTheSlowQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		claims := drawClaims(t, 60)
