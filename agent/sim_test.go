@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/ration-dev/ration/allocation"
 	ledgermemory "github.com/ration-dev/ration/allocation/memory"
@@ -21,7 +22,7 @@ import (
 // itself after every write, regions with a store each, agents, a network that
 // loses, repeats, delays and reorders, all on one virtual clock, from one seed.
 type world struct {
-	t      *testing.T
+	t      rapid.TB
 	rand   *rand.Rand
 	now    time.Duration
 	events eventHeap
@@ -102,7 +103,7 @@ func (h *eventHeap) Pop() any {
 
 const epoch = lease.Time(1_800_000_000_000_000)
 
-func newWorld(t *testing.T, seed uint64) *world {
+func newWorld(t rapid.TB, seed uint64) *world {
 	w := &world{
 		t: t, rand: rand.New(rand.NewPCG(seed, 1)), regions: map[string]*site{},
 		admitted: map[string][]admission{}, check: true,
@@ -153,7 +154,7 @@ func (w *world) apply(budgets ...policy.Budget) {
 func (w *world) region(name string, rtt time.Duration) *site {
 	s := &site{name: name, rtt: rtt}
 	s.store = regionmemory.New(
-		func() lease.Time { return epoch.Add(w.now + s.skew) + 12345 },
+		func() lease.Time { return epoch.Add(w.now+s.skew) + 12345 },
 		func() string { s.replid++; return fmt.Sprintf("%s-%d", name, s.replid) },
 		regionstore.DefaultConfig())
 	w.regions[name] = s
@@ -362,7 +363,7 @@ func (w *world) admit(c Check, a Answer) {
 func (w *world) state(budget string) *allocation.State {
 	for s, err := range w.ledger.States(context.Background()) {
 		if err != nil {
-			w.t.Fatal(err)
+			w.t.Fatalf("%v", err)
 		}
 		if s.Budget.Name == budget {
 			return &s
@@ -381,7 +382,7 @@ func (w *world) verify() {
 	}
 	for s, err := range w.ledger.States(context.Background()) {
 		if err != nil {
-			w.t.Fatal(err)
+			w.t.Fatalf("%v", err)
 		}
 		if err := allocation.Check(&s); err != nil {
 			w.t.Fatalf("at %v: %v", w.now, err)
@@ -465,7 +466,7 @@ func (w *world) audit() {
 	w.t.Helper()
 	for v, err := range w.ledger.Audit(context.Background()) {
 		if err != nil {
-			w.t.Fatal(err)
+			w.t.Fatalf("%v", err)
 		}
 		w.t.Errorf("audit: %v", v)
 	}
