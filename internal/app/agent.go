@@ -1,0 +1,223 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/ration-dev/ration/agent"
+	agenthttp "github.com/ration-dev/ration/agent/http"
+	agentrpc "github.com/ration-dev/ration/agent/rpc"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// Checker decides checks.
+type Checker interface {
+	Check(ctx context.Context, c agent.Check) (agent.Answer, error)
+}
+
+// AgentOptions says what an agent serves. Region, Store, Leases and Policies
+// are required.
+type AgentOptions struct {
+	Region string
+	// Store has the region's wallets; it stays the caller's to close.
+	Store regionstore.Store
+	// Leases and Policies are the allocator.
+	Leases   lease.Source
+	Policies policy.Source
+	Clocks   lease.Clocks
+	// GRPC and HTTP are addresses; port 0 takes any free port.
+	GRPC, HTTP string
+	TLS        credentials.TransportCredentials
+	// StoreDeadline bounds each store call of a decision; 0 takes the agent's
+	// default, as MaxAgents does: how many agents the region may have.
+	StoreDeadline time.Duration
+	MaxAgents     int
+	Drain         Drain
+	Log           *slog.Logger
+	// Watch, if set, sees every check and its answer.
+	Watch func(c agent.Check, a agent.Answer)
+}
+
+// walletPeriod is how often the metrics look at the wallets.
+const walletPeriod = 2 * time.Second
+
+// Agent is a regional agent as a server. Make one with NewAgent.
+type Agent struct {
+	opt      AgentOptions
+	runner   *agent.Runner
+	registry *prometheus.Registry
+	panics   atomic.Int64
+	wallets  wallets
+
+	parts    stack
+	grpc     *grpcServer
+	web      *web
+	draining atomic.Bool
+	stop     sync.Once
+	ended    error
+}
+
+// NewAgent makes an agent that has not started.
+func NewAgent(opt AgentOptions) *Agent {
+	if opt.Clocks == (lease.Clocks{}) {
+		opt.Clocks = lease.DefaultClocks()
+	}
+	if opt.Log == nil {
+		opt.Log = slog.Default()
+	}
+	opt.Log = opt.Log.With("region", opt.Region)
+	a := &Agent{opt: opt, registry: newRegistry()}
+	times := newAgentTimes()
+	a.runner = agent.NewRunner(agent.RunnerConfig{
+		Options: agent.Options{
+			Region: opt.Region, Process: Nonce(), Store: opt.Store, Clocks: opt.Clocks,
+			StoreDeadline: opt.StoreDeadline, MaxAgents: opt.MaxAgents, Observer: times,
+		},
+		Leases: opt.Leases, Policies: opt.Policies,
+		Keeper:  agent.KeeperConfig{Rand: newRand(), Nonce: Nonce},
+		OnPanic: func(v any) { opt.Log.Error("the agent panicked", "panic", v) },
+	})
+	newAgentMetrics(a.registry, a.runner.Stats(), times, &a.wallets, &a.panics)
+	return a
+}
+
+// Nonce is a name that never repeats: 128 random bits.
+func Nonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// newRand is for jitter alone.
+func newRand() *mathrand.Rand {
+	return mathrand.New(mathrand.NewPCG(mathrand.Uint64(), mathrand.Uint64()))
+}
+
+// Check decides a check, as the servers do.
+func (a *Agent) Check(ctx context.Context, c agent.Check) (agent.Answer, error) {
+	answer, err := a.runner.Check(ctx, c)
+	if a.opt.Watch != nil && err == nil {
+		a.opt.Watch(c, answer)
+	}
+	return answer, err
+}
+
+// Runner is the agent itself, to look into.
+func (a *Agent) Runner() *agent.Runner { return a.runner }
+
+// Region is the agent's region.
+func (a *Agent) Region() string { return a.opt.Region }
+
+// GRPCAddr and HTTPAddr are the addresses in use once started.
+func (a *Agent) GRPCAddr() string { return a.grpc.addr() }
+
+// HTTPAddr is described with GRPCAddr.
+func (a *Agent) HTTPAddr() string { return a.web.addr() }
+
+// Start listens, fills the wallets in the background, and serves. After an
+// error nothing runs.
+func (a *Agent) Start(ctx context.Context) error {
+	if err := a.start(); err != nil {
+		return errors.Join(err, a.parts.close(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+func (a *Agent) start() error {
+	var err error
+	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, &a.panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
+		agentrpc.NewServer(a).Register(r)
+	})
+	if err != nil {
+		return err
+	}
+	a.web, err = newWeb(a.opt.HTTP, "--http", a.registry, a.opt.Log, a.Ready, agenthttp.New(a, &a.panics, a.opt.Log))
+	if err != nil {
+		return errors.Join(err, a.grpc.listener.Close())
+	}
+	a.run()
+	a.parts.background("the wallets' metrics", func(ctx context.Context) { every(ctx, walletPeriod, &a.panics, a.opt.Log, a.look) })
+	a.grpc.serve()
+	a.parts.push("the gRPC server", a.grpc.stop)
+	a.web.serve()
+	a.parts.push("the HTTP server", a.web.stop)
+	return nil
+}
+
+// run starts the runner. Its end closes the region's leases, so it comes after
+// the servers have ended.
+func (a *Agent) run() {
+	done := make(chan error, 1)
+	go func() { done <- a.runner.Run(context.Background()) }()
+	a.parts.push("the agent", func(context.Context) error {
+		a.runner.Close()
+		return <-done
+	})
+}
+
+// look keeps metrics and health current.
+func (a *Agent) look(ctx context.Context) {
+	a.grpc.ready(a.Ready() == nil)
+	a.wallets.look(a.runner.Wallets(ctx))
+}
+
+var errNoBudgets = errors.New("the budgets are not known yet")
+
+// Ready returns nil if this agent decides, if only by a budget's failure mode,
+// or why not.
+func (a *Agent) Ready() error {
+	switch {
+	case a.draining.Load():
+		return errDraining
+	case !a.runner.Ready():
+		return errNoBudgets
+	}
+	return nil
+}
+
+// AwaitReady returns nil once the agent is ready, or when ctx ends why not.
+func (a *Agent) AwaitReady(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := a.Ready()
+		if err == nil {
+			a.grpc.ready(true)
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the agent of %s is not ready: %w", a.opt.Region, err)
+		}
+	}
+}
+
+// Stop drains and ends everything: the last agent of a region closes its
+// leases. It may be called again and returns the same.
+func (a *Agent) Stop(ctx context.Context) error {
+	a.stop.Do(func() {
+		a.draining.Store(true)
+		if a.grpc != nil {
+			a.grpc.health.Shutdown()
+		}
+		ctx, cancel := pauseThen(ctx, a.opt.Drain)
+		defer cancel()
+		a.ended = a.parts.close(ctx)
+	})
+	return a.ended
+}

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/lease"
+)
+
+// agentTimes is the agent.Observer of a server.
+type agentTimes struct {
+	decided, stored, synced *prometheus.HistogramVec
+}
+
+func newAgentTimes() *agentTimes {
+	return &agentTimes{
+		decided: durations("ration_decision_duration_seconds", "Time to decide, waits for tokens included.", "outcome"),
+		stored:  durations("ration_store_duration_seconds", "Time of one call of the region's store.", "step", "result"),
+		synced:  durations("ration_sync_duration_seconds", "Time of one SyncLeases call.", "result"),
+	}
+}
+
+func (t *agentTimes) Decided(took time.Duration, outcome agent.Outcome, _ agent.Mode) {
+	t.decided.WithLabelValues(outcome.String()).Observe(took.Seconds())
+}
+
+func (t *agentTimes) StoreCalled(took time.Duration, step string, err error) {
+	t.stored.WithLabelValues(step, okOrFailed(err)).Observe(took.Seconds())
+}
+
+func (t *agentTimes) Synced(took time.Duration, _ int, err error) {
+	t.synced.WithLabelValues(okOrFailed(err)).Observe(took.Seconds())
+}
+
+func okOrFailed(err error) string {
+	if err != nil {
+		return "failed"
+	}
+	return "ok"
+}
+
+// newAgentMetrics registers what an agent reports. panics counts those of the
+// servers around it.
+func newAgentMetrics(reg prometheus.Registerer, s *agent.Stats, times *agentTimes, w *wallets, panics *atomic.Int64) {
+	var l live
+	count := func(name, help string, n *atomic.Int64) {
+		l.counter(name, help, func() float64 { return float64(n.Load()) })
+	}
+	decisionMetrics(&l, s)
+	l.many(prometheus.CounterValue, "ration_sync_items_total", "Sync items, by result.", []string{"result"}, func(emit func(float64, ...string)) {
+		for r := range s.Syncs {
+			emit(float64(s.Syncs[r].Load()), agent.SyncResult(r).String())
+		}
+	})
+	l.many(prometheus.CounterValue, "ration_incarnation_changes_total",
+		"New lives in the region's store: rows opened, rows found from another life of the store, leases given a new name.", []string{"what"},
+		func(emit func(float64, ...string)) {
+			emit(float64(s.Opened.Load()), "opened")
+			emit(float64(s.Voided.Load()), "voided")
+			emit(float64(s.Incarnations.Load()), "lease")
+		})
+	l.many(prometheus.CounterValue, "ration_local_tokens_total", "Tokens admitted without a lease, by where they were counted.", []string{"where"},
+		func(emit func(float64, ...string)) {
+			emit(float64(s.LocalStore.Load()), "store")
+			emit(float64(s.LocalProcess.Load()), "process")
+		})
+	count("ration_sync_calls_total", "SyncLeases calls.", &s.SyncCalls)
+	count("ration_sequences_resumed_total", "Pending sequences of other processes sent again.", &s.Resumed)
+	count("ration_prefetched_tokens_total", "Tokens taken into memory ahead of use.", &s.Prefetched)
+	count("ration_prefetch_returned_tokens_total", "Prefetched tokens given back unused.", &s.GivenBack)
+	count("ration_prefetch_discarded_tokens_total", "Prefetched tokens dropped because the process was late.", &s.Discarded)
+	count("ration_store_errors_total", "Store calls of unknown outcome.", &s.StoreErrors)
+	count("ration_breaker_opened_total", "Times that the store's circuit breaker opened.", &s.BreakerOpened)
+	count("ration_breaker_refused_total", "Store calls that the breaker stopped.", &s.BreakerRefused)
+	count("ration_urgent_dropped_total", "Urgent requests that found the queue full.", &s.UrgentDropped)
+	l.counter("ration_panics_total", "Panics that were caught.", func() float64 { return float64(s.Panics.Load() + panics.Load()) })
+	l.many(prometheus.GaugeValue, "ration_wallet_tokens", "Tokens that the region could spend now, by lease.", []string{"budget", "lease"}, w.each)
+	reg.MustRegister(l, times.decided, times.stored, times.synced)
+}
+
+func decisionMetrics(l *live, s *agent.Stats) {
+	l.many(prometheus.CounterValue, "ration_decisions_total", "Decisions, by outcome and by what they rest on.", []string{"outcome", "mode"},
+		func(emit func(float64, ...string)) {
+			for o := agent.Allowed; o <= agent.Unavailable; o++ {
+				for m := agent.FromPrefetch; m <= agent.FromMemory; m++ {
+					emit(float64(s.Decisions[o][m].Load()), o.String(), m.String())
+				}
+			}
+		})
+	l.counter("ration_invalid_checks_total", "Checks refused as malformed.", func() float64 { return float64(s.Invalid.Load()) })
+	l.counter("ration_waiters_refused_total", "Decisions that could not wait because too many others did.", func() float64 { return float64(s.WaitersRefused.Load()) })
+}
+
+// wallets keeps the last look at what the region holds of each budget in use.
+type wallets struct {
+	last atomic.Pointer[[]agent.Wallet]
+}
+
+// look keeps what the agent knows, the first maxBudgetLabels by name and one
+// for all others.
+func (w *wallets) look(all []agent.Wallet) {
+	if len(all) > maxBudgetLabels {
+		other := agent.Wallet{Budget: otherBudgets}
+		for _, one := range all[maxBudgetLabels:] {
+			for k := range one.Live {
+				other.Live[k] += one.Live[k]
+			}
+		}
+		all = append(all[:maxBudgetLabels:maxBudgetLabels], other)
+	}
+	w.last.Store(&all)
+}
+
+func (w *wallets) each(emit func(float64, ...string)) {
+	all := w.last.Load()
+	if all == nil {
+		return
+	}
+	seen := false // a budget may be named like the sum of the rest
+	for _, one := range *all {
+		if one.Budget == otherBudgets {
+			if seen {
+				continue
+			}
+			seen = true
+		}
+		for k := range one.Live {
+			emit(float64(one.Live[k]), one.Budget, lease.Kind(k+1).String())
+		}
+	}
+}
