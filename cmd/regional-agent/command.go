@@ -60,7 +60,7 @@ several addresses are given or with --redis-cluster. It must not evict keys
 (maxmemory-policy noeviction), and belongs to the region alone.
 
 Every flag has an environment twin: --redis-url is RATION_REDIS_URL. A flag wins
-over its twin. On SIGTERM the agent says that it does not serve, waits a moment,
+over its twin. The token comes from --token-file or from RATION_TOKEN. On SIGTERM the agent says that it does not serve, waits a moment,
 lets requests finish, and, if it is the region's last, gives its leases back.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 unavailable.`,
@@ -112,8 +112,8 @@ func (f *flags) check(cmd *cobra.Command) error {
 	switch {
 	case policy.CheckName(f.region) != "":
 		return cli.Usagef("--region %s", policy.CheckName(f.region))
-	case f.tokenFile == "" && !f.insecure:
-		return cli.Usagef("--token-file is required (or --insecure, for an allocator that needs none)")
+	case f.tokenFile == "" && f.token() == "" && !f.insecure:
+		return cli.Usagef("--token-file or %s is required (or --insecure, for an allocator that needs no token)", tokenVariable)
 	case (f.tlsCert == "") != (f.tlsKey == ""):
 		return cli.Usagef("--tls-cert and --tls-key go together")
 	case f.maxAgents < 1 || f.storeDeadline <= 0 || f.redisTimeout <= 0:
@@ -171,6 +171,15 @@ func serve(ctx context.Context, log *slog.Logger, server *app.Agent) error {
 	return cli.Fail(err)
 }
 
+// tokenVariable holds the token itself; it has no flag, because flags are seen
+// by everyone on the machine.
+const tokenVariable = "RATION_TOKEN"
+
+func (f *flags) token() string {
+	token, _ := f.env.lookup(tokenVariable)
+	return token
+}
+
 // dialing says how to reach the allocator.
 func (f *flags) dialing(log *slog.Logger) (rpc.Dialing, error) {
 	d := rpc.Dialing{Target: f.allocator}
@@ -184,8 +193,11 @@ func (f *flags) dialing(log *slog.Logger) (rpc.Dialing, error) {
 		}
 		d.Token = token.read
 	}
+	if token := f.token(); d.Token == nil && token != "" {
+		d.Token = func() string { return token }
+	}
 	if f.insecure {
-		if f.tokenFile != "" {
+		if d.Token != nil {
 			log.Warn("the token is sent in the clear")
 		}
 		return d, nil
