@@ -128,6 +128,8 @@ func reason(err error) string {
 		return "the budgets are locked by another transaction, perhaps one that waits for a standby"
 	case errors.Is(err, ErrVolatile):
 		return err.Error()
+	case errors.As(err, &pg):
+		return fmt.Sprintf("the database refused: %v", err)
 	}
 	return fmt.Sprintf("the database did not answer: %v", err)
 }

@@ -78,7 +78,7 @@ func (w *worker) run(t *testing.T, s allocation.Store, budget string, stop *atom
 
 // Seen to catch: a reply before the commit.
 func TestAServerKilledUnderLoadLosesNoAnswerAndGrantsNothingTwice(t *testing.T) {
-	server := testpg.New(t, testpg.Options{})
+	server := testpg.New(t, testpg.Options{NoFsync: true})
 	s := open(t, server.Database(t), postgres.Options{RetryFor: 200 * time.Millisecond, Timeout: 2 * time.Second, CommitTimeout: 2 * time.Second})
 	budgets := []string{"a", "b"}
 	put(t, s, counted("a"), counted("b"))
