@@ -134,17 +134,17 @@ func (r *reply) generation() regionstore.Generation {
 	return regionstore.Generation{ID: uint64(r.num()), Tokens: r.tokens(), Opened: r.time(), Until: r.time()}
 }
 
-// report reads what push_sent wrote: nothing but a 0 before the first sequence.
+// report reads what was sent last; a zero sequence is none.
 func (r *reply) report(kind lease.Kind, inc lease.Incarnation) lease.Report {
-	seq := uint64(r.num())
-	if seq == 0 {
-		return lease.Report{}
-	}
-	return lease.Report{
-		Kind: kind, Incarnation: inc, Seq: seq, Used: r.tokens(), Returned: r.tokens(),
+	sent := lease.Report{
+		Kind: kind, Incarnation: inc, Seq: uint64(r.num()), Used: r.tokens(), Returned: r.tokens(),
 		X: r.rate(), Beta: r.tokens(), Prefetched: r.tokens(), Closed: r.bool(),
 		Want: r.tokens(), Regrant: lease.Incarnation(r.str()),
 	}
+	if sent.Seq == 0 {
+		return lease.Report{}
+	}
+	return sent
 }
 
 func (r *reply) takeResult() regionstore.TakeResult {

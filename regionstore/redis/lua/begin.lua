@@ -4,7 +4,7 @@
 -- kind, incarnation, want, regrant, lower x, its period, lower beta, supersede.
 -- Atomic: load, all intents, save.
 local not_after, min_age, intents = number(), number(), number()
-local row = load(KEYS[1])
+local row, before = load(KEYS[1])
 if not current(row) then
   for _ = 1, intents do push(MISSING) end
   push_missing(not_after)
@@ -13,25 +13,26 @@ end
 
 -- cuts a share at once
 local function lower(l, x, per, beta)
-  if per > 0 and l.per > 0 then l.x = min(l.x, rate_in(x, per, l.per)) end
-  if beta < 0 or beta >= l.beta then return end
-  l.balance = max(0, min(l.balance, beta - counted(l)))
-  l.beta = max(beta, least_beta(l))
+  if per > 0 and l[PER] > 0 then l[X] = min(l[X], rate_in(x, per, l[PER])) end
+  if beta < 0 or beta >= l[BETA] then return end
+  l[BALANCE] = max(0, min(l[BALANCE], beta - counted(l)))
+  l[BETA] = max(beta, least_beta(l))
 end
 
 -- makes the lease's next sequence pending, anchored at the raw clock
 local function write(l, kind, want, regrant)
-  l.seq = l.seq + 1
-  l.pending = true
-  l.anchor = now
+  l[SEQ] = l[SEQ] + 1
+  l[PENDING] = true
+  l[ANCHOR] = now
   local share = is_share(kind)
-  l.sent = {
-    seq = l.seq, used = l.used, returned = l.returned,
-    x = share and l.x or 0, per = share and l.per or 0, beta = share and l.beta or 0,
-    prefetched = counted(l), closed = l.closed,
-    want = not share and not l.closed and want or 0,
-    regrant = share and regrant and not l.closed and l.lost or '',
+  local sent = {
+    l[SEQ], l[USED], l[RETURNED],
+    share and l[X] or 0, share and l[PER] or 0, share and l[BETA] or 0,
+    counted(l), l[CLOSED],
+    not share and not l[CLOSED] and want or 0,
+    share and regrant and not l[CLOSED] and l[LOST] or '',
   }
+  for i = 1, #sent do l[SENT + i - 1] = sent[i] end
 end
 
 local function begin_one()
@@ -39,20 +40,20 @@ local function begin_one()
   local x, per, beta, supersede = number(), number(), number(), flag()
   local l = named(row, kind, inc)
   if not l then return push(STALE) end
-  if l.ended then return push(DEAD) end
-  if l.pending and not supersede and now < l.anchor + min_age then
+  if l[OVER] then return push(DEAD) end
+  if l[PENDING] and not supersede and now < l[ANCHOR] + min_age then
     push(BUSY)
-    return push_sent(l.sent)
+    return push_fields(l, SENT, SENT_LAST)
   end
   if dead(l) then fence(l, kind) end
-  if is_share(kind) and not l.closed then lower(l, x, per, beta) end
+  if is_share(kind) and not l[CLOSED] then lower(l, x, per, beta) end
   write(l, kind, want, regrant)
   push(OK)
-  push_sent(l.sent)
+  push_fields(l, SENT, SENT_LAST)
 end
 
 local seen = pass(row, not_after)
 for _ = 1, intents do begin_one() end
 push_view(row, seen, OK)
-save(KEYS[1], row)
+save(KEYS[1], row, before)
 return out

@@ -4,7 +4,7 @@
 -- incarnation, seq, status, granted, x, its period, beta, ttl, holder.
 -- Atomic: load, all states, save.
 local not_after, states = number(), number()
-local row = load(KEYS[1])
+local row, before = load(KEYS[1])
 if not current(row) then
   for _ = 1, states do push(MISSING) end
   push_missing(not_after)
@@ -12,45 +12,45 @@ if not current(row) then
 end
 
 local function apply_share(l, granted, x, per, beta)
-  if l.deadline == 0 then l.mark = now end
-  if l.per ~= per then l.carry = 0 end
-  local given = max(0, granted - l.granted)
-  l.granted = l.granted + given
-  l.x, l.per = x, per
-  l.beta = max(beta, least_beta(l))
-  l.balance = min(add(l.balance, given), l.beta - counted(l))
+  if l[DEADLINE] == 0 then l[MARK] = now end
+  if l[PER] ~= per then l[CARRY] = 0 end
+  local given = max(0, granted - l[GRANTED])
+  l[GRANTED] = l[GRANTED] + given
+  l[X], l[PER] = x, per
+  l[BETA] = max(beta, least_beta(l))
+  l[BALANCE] = min(add(l[BALANCE], given), l[BETA] - counted(l))
 end
 
 local function install_one()
   local kind, inc, seq, status = number(), text(), number(), number()
   local granted, x, per, beta, ttl, holder = number(), number(), number(), number(), number(), text()
-  local l = row[kind]
-  if not l or l.inc ~= inc or not l.pending or l.seq ~= seq then return STALE end
-  l.pending = false
+  local l = lease(row, kind)
+  if not l or l[INC] ~= inc or not l[PENDING] or l[SEQ] ~= seq then return STALE end
+  l[PENDING] = false
   if status == ENDED then
-    l.ended = true
-    l.balance, l.carry, l.x = 0, 0, 0
+    l[OVER] = true
+    l[BALANCE], l[CARRY], l[X] = 0, 0, 0
     return OK
   end
   if status == NOT_PLANNED then
-    if holder ~= '' and holder ~= l.inc then l.lost = holder end
-    l.ended = l.closed
+    if holder ~= '' and holder ~= l[INC] then l[LOST] = holder end
+    l[OVER] = l[CLOSED]
     return OK
   end
-  local deadline = l.anchor + ttl
-  if l.closed or dead(l) or now >= deadline then return DEAD end
+  local deadline = l[ANCHOR] + ttl
+  if l[CLOSED] or dead(l) or now >= deadline then return DEAD end
   if is_share(kind) then
     apply_share(l, granted, x, per, beta)
   else
-    l.granted = max(granted, l.used + l.returned + counted(l))
+    l[GRANTED] = max(granted, l[USED] + l[RETURNED] + counted(l))
   end
-  l.deadline = deadline
-  l.lost = ''
+  l[DEADLINE] = deadline
+  l[LOST] = ''
   return OK
 end
 
 local seen = pass(row, not_after)
 for _ = 1, states do push(install_one()) end
 push_view(row, seen, OK)
-save(KEYS[1], row)
+save(KEYS[1], row, before)
 return out

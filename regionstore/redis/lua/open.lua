@@ -8,32 +8,32 @@ local local_nonce = text()
 
 -- the share that the ledger may still count for a void row
 local function lost(row, kind)
-  local l = row and is_share(kind) and row[kind]
+  local l = row and is_share(kind) and lease(row, kind)
   if not l then return '' end
-  if l.seq > 0 and not l.ended then return l.inc end
-  return l.lost
+  if l[SEQ] > 0 and not l[OVER] then return l[INC] end
+  return l[LOST]
 end
 
 local function acknowledged(l)
-  local s = l.sent
-  return s and not l.pending and s.closed and s.used == l.used and s.returned == l.returned
+  return not l[PENDING] and l[SENT_CLOSED] and l[SENT_USED] == l[USED] and l[SENT_RETURNED] == l[RETURNED]
 end
 
 -- whether the lease gives way to a new incarnation
 local function over(l)
-  if l.inc == '' or l.ended then return true end
-  if l.deadline ~= 0 and now >= l.deadline + PROCESS_GUARD then return true end
-  return l.closed and counted(l) == 0 and (l.seq == 0 or acknowledged(l))
+  if l[INC] == '' or l[OVER] then return true end
+  if l[DEADLINE] ~= 0 and now >= l[DEADLINE] + PROCESS_GUARD then return true end
+  return l[CLOSED] and counted(l) == 0 and (l[SEQ] == 0 or acknowledged(l))
 end
 
-local row = load(KEYS[1])
+local row, before = load(KEYS[1])
 local created = not current(row)
 local void = created and row ~= nil
 local seen
 if created then
   row = {
-    id = id, demand = 0,
-    nonce = local_nonce, x = 0, per = 0, burst = 0, balance = 0, carry = 0, mark = now, total = 0,
+    VERSION, id, 0, local_nonce,
+    0, 0, 0,
+    0, 0, now, 0,
     new_lease('', lost(row, RESERVE)), new_lease('', lost(row, PACED)), new_lease('', ''),
   }
   seen = seen_by(not_after)
@@ -41,9 +41,10 @@ else
   seen = pass(row, not_after)
 end
 for kind = RESERVE, LUMP do
-  if over(row[kind]) then row[kind] = new_lease(nonces[kind], row[kind].lost) end
+  local l = lease(row, kind)
+  if over(l) then row[LEASES + kind] = new_lease(nonces[kind], l[LOST]) end
 end
 push(created, void)
 push_view(row, seen, OK)
-save(KEYS[1], row)
+save(KEYS[1], row, before)
 return out

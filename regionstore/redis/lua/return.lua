@@ -2,7 +2,7 @@
 -- KEYS[1]: the row. ARGV: not_after, incarnation, keep.
 -- Atomic: load, take out, save.
 local not_after, inc, keep = number(), text(), number()
-local row = load(KEYS[1])
+local row, before = load(KEYS[1])
 if not current(row) then
   push_missing(not_after)
   return out
@@ -17,8 +17,8 @@ elseif not alive(l) then
 else
   local free = unspent(l, LUMP)
   local n = min(free, free + counted(l) - max(0, keep))
-  l.returned = add(l.returned, max(0, n))
+  l[RETURNED] = add(l[RETURNED], max(0, n))
 end
 push_view(row, seen, outcome)
-save(KEYS[1], row)
+save(KEYS[1], row, before)
 return out

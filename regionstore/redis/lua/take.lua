@@ -21,20 +21,24 @@ end
 local function prefetchable(l, kind)
   local free = live(l, kind)
   if kind == LUMP then return free end
-  return max(0, min(free, math.floor(l.beta / 4) - counted(l)))
+  return max(0, min(free, math.floor(l[BETA] / 4) - counted(l)))
+end
+
+local function new_generation(l)
+  l[CUR + ID], l[CUR + N], l[CUR + OPENED], l[CUR + STOP] = l[CUR + ID] + 1, 0, now, 0
 end
 
 -- counts n more tokens as held by processes; returns their generation
 local function hold_tokens(l, n)
-  if l.cur.n == 0 then
-    l.cur = {id = l.cur.id + 1, n = 0, opened = now, stop = 0}
-  elseif l.prev.n == 0 and now >= l.cur.opened + PROCESS_DEADLINE then
-    l.prev = l.cur
-    l.cur = {id = l.cur.id + 1, n = 0, opened = now, stop = 0}
+  if l[CUR + N] == 0 then
+    new_generation(l)
+  elseif l[PREV + N] == 0 and now >= l[CUR + OPENED] + PROCESS_DEADLINE then
+    for i = ID, STOP do l[PREV + i] = l[CUR + i] end
+    new_generation(l)
   end
-  l.cur.n = l.cur.n + n
-  postpone(l.cur, now + SPAN)
-  return l.cur.id
+  l[CUR + N] = l[CUR + N] + n
+  postpone(l, CUR, now + SPAN)
+  return l[CUR + ID]
 end
 
 -- lets time pass, counts demand, says whether the cost could be taken
@@ -44,10 +48,10 @@ local function ask(row, t)
     return
   end
   t.seen = pass(row, t.not_after)
-  row.demand = add(row.demand, max(0, t.demand))
+  row[DEMAND] = add(row[DEMAND], max(0, t.demand))
   local sum = 0
   for kind = RESERVE, LUMP do
-    sum = add(sum, hold and prefetchable(row[kind], kind) or live(row[kind], kind))
+    sum = add(sum, hold and prefetchable(lease(row, kind), kind) or live(lease(row, kind), kind))
   end
   t.outcome = sum >= t.cost and OK or SHORT
 end
@@ -58,34 +62,34 @@ local function draw(row, t)
   local cost = max(0, t.cost)
   for kind = RESERVE, LUMP do
     if cost <= 0 then break end
-    local l = row[kind]
+    local l = lease(row, kind)
     local n
     if hold then
       n = min(cost, prefetchable(l, kind))
       held[kind] = n
     else
       n = min(cost, live(l, kind))
-      if is_share(kind) then l.balance = l.balance - n end
-      l.used = add(l.used, n)
+      if is_share(kind) then l[BALANCE] = l[BALANCE] - n end
+      l[USED] = add(l[USED], n)
     end
     cost = cost - n
   end
   local more = max(0, t.prefetch)
   for kind = RESERVE, LUMP do
-    local l = row[kind]
+    local l = lease(row, kind)
     local extra = min(more, prefetchable(l, kind) - held[kind])
     more = more - extra
     local n = held[kind] + extra
     if n > 0 then
-      if is_share(kind) then l.balance = l.balance - n end
-      t.parts[#t.parts + 1] = {kind, l.inc, hold_tokens(l, n), n, min(l.deadline - now, PROCESS_DEADLINE)}
+      if is_share(kind) then l[BALANCE] = l[BALANCE] - n end
+      t.parts[#t.parts + 1] = {kind, l[INC], hold_tokens(l, n), n, min(l[DEADLINE] - now, PROCESS_DEADLINE)}
     end
   end
 end
 
 -- time from seen until a share has minted n more tokens
 local function wait_for(l, n, seen)
-  return min(wait(l.x, l.per, n, l.carry) + max(0, l.mark - seen), LONGEST)
+  return min(wait(l[X], l[PER], n, l[CARRY]) + max(0, l[MARK] - seen), LONGEST)
 end
 
 -- how long the live shares need to mint n more tokens together
@@ -93,8 +97,8 @@ local function mint_in(row, n, seen)
   if n <= 0 then return 0 end
   local room = {0, 0}
   for kind = RESERVE, PACED do
-    local l = row[kind]
-    if alive(l) and l.x > 0 and l.per > 0 then room[kind] = l.beta - counted(l) - l.balance end
+    local l = lease(row, kind)
+    if alive(l) and l[X] > 0 and l[PER] > 0 then room[kind] = l[BETA] - counted(l) - l[BALANCE] end
   end
   local best = NEVER
   for kind = RESERVE, PACED do
@@ -102,8 +106,8 @@ local function mint_in(row, n, seen)
     local mine = min(n, room[kind])
     local rest = n - mine
     if mine > 0 and rest <= room[other] then
-      local d = wait_for(row[kind], mine, seen)
-      if rest > 0 then d = max(d, wait_for(row[other], rest, seen)) end
+      local d = wait_for(lease(row, kind), mine, seen)
+      if rest > 0 then d = max(d, wait_for(lease(row, other), rest, seen)) end
       if best == NEVER or d < best then best = d end
     end
   end
@@ -114,19 +118,19 @@ end
 local function describe(row, t)
   local sum, shares, beta, x, per, mints, lasts, pending = 0, 0, 0, 0, 0, 0, 0, false
   for kind = RESERVE, LUMP do
-    local l = row[kind]
-    pending = pending or l.pending
+    local l = lease(row, kind)
+    pending = pending or l[PENDING]
     if alive(l) then
       local free = unspent(l, kind)
       sum = add(sum, free)
-      lasts = max(lasts, l.deadline - now)
+      lasts = max(lasts, l[DEADLINE] - now)
       if is_share(kind) then
         shares = add(shares, free)
-        beta = add(beta, l.beta)
+        beta = add(beta, l[BETA])
         if per == 0 then
-          x, per = l.x, l.per
+          x, per = l[X], l[PER]
         else
-          x = add(x, rate_in(l.x, l.per, per))
+          x = add(x, rate_in(l[X], l[PER], per))
         end
       end
     end
@@ -138,11 +142,11 @@ local function describe(row, t)
   push(sum, shares, beta, x, per, mints, lasts, pending)
 end
 
-local rows, asked = {}, {}
+local rows, before, asked = {}, {}, {}
 local took, known = true, true
 for i = 1, takes do
   local t = {cost = number(), prefetch = number(), demand = number(), not_after = number(), parts = {}}
-  rows[i] = load(KEYS[i]) or false
+  rows[i], before[i] = load(KEYS[i])
   asked[i] = t
   ask(rows[i], t)
   took = took and t.outcome == OK
@@ -171,7 +175,7 @@ for i = 1, takes do
   for _, part in ipairs(asked[i].parts) do push(i, unpack(part)) end
 end
 for i = 1, takes do
-  if asked[i].outcome ~= MISSING then save(KEYS[i], rows[i]) end
+  if asked[i].outcome ~= MISSING then save(KEYS[i], rows[i], before[i]) end
 end
 if answer then
   redis.call('SET', answer_key, answer, 'PX', whole(math.ceil(keep / 1000) + 1000))
