@@ -134,7 +134,8 @@ func (s *step) setUnit(p *Pool, rate lease.Rate) {
 
 // recalendar makes the open pool the bucket's, or that of the rest of the
 // calendar window that now lies in. Such a window begins at the change itself,
-// so that its start is no other pool's.
+// so that its start is no other pool's. What was written off before stays so:
+// a bucket may have minted it anew.
 func (s *step) recalendar(p *Pool, contract policy.Contract) *Pool {
 	old := p.Start
 	p.Start, p.End = 0, 0
@@ -143,8 +144,13 @@ func (s *step) recalendar(p *Pool, contract policy.Contract) *Pool {
 		_, p.End = window(contract.Quota, s.now.Raw)
 	}
 	for i := range s.Leases {
-		if s.Leases[i].Window == old {
-			s.Leases[i].Window = p.Start
+		l := &s.Leases[i]
+		if l.Window != old {
+			continue
+		}
+		l.Window = p.Start
+		if l.Kind == lease.Lump && !l.unended() {
+			l.LateReturned = l.WrittenOff - l.LateUsed
 		}
 	}
 	for i := range s.Regions {

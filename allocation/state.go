@@ -178,7 +178,7 @@ func (s *State) remembers(r *Region) bool {
 
 // tidyAt returns when a deleted budget may be forgotten, so that its name
 // starts afresh: once no row of a lease is left, and a bucket would have
-// filled, or the quota's window is over. A bucket that never refills is
+// filled, its debt paid, or the quota's window is over. A bucket that never refills is
 // never forgotten, since its burst is given once.
 //
 // A deleted pool mints nothing, and its MintedAt stands at the deletion or at
@@ -194,7 +194,8 @@ func (s *State) tidyAt() (lease.Time, bool) {
 			at = max(at, p.End)
 			continue
 		}
-		fill, ok := s.Budget.Contract.Rate.TimeFor(s.Budget.Contract.Burst+s.Budget.Float, 0)
+		whole := s.Budget.Contract.Burst + s.Budget.Float - min(0, p.Available)
+		fill, ok := s.Budget.Contract.Rate.TimeFor(whole, 0)
 		if !ok {
 			return 0, false
 		}

@@ -34,5 +34,5 @@ func TestConformanceWithReruns(t *testing.T) {
 // when lump.go's takeBack leaves the hold, and when expire.go's settle expires
 // at the deadline.
 func TestInvariants(t *testing.T) {
-	storetest.Invariants(t, storetest.Size{Runs: 200}, open(WithCheck(), WithReruns(1)))
+	storetest.Invariants(t, storetest.Size{Runs: 300}, open(WithCheck(), WithReruns(1)))
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -22,6 +23,7 @@ func (w *world) passTime(rt *rapid.T) {
 	}).Draw(rt, "span")
 	w.h.Advance(span)
 	w.tick(rt)
+	w.requests = slices.DeleteFunc(w.requests, func(m message) bool { return w.now.Sub(m.sent) > keepEnded/2 })
 }
 
 // someone draws a region and a kind; the wallet may be nil.
@@ -59,7 +61,7 @@ func (w *world) begin(rt *rapid.T) {
 		r.wallets[k].begin(want, w.clock(r))
 		it.Leases = append(it.Leases, r.wallets[k].sent)
 	}
-	w.requests = append(w.requests, message{i, it})
+	w.requests = append(w.requests, message{i, it, w.now})
 }
 
 // over reports whether a wallet's lease is of no more use.

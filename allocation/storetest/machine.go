@@ -79,6 +79,7 @@ type world struct {
 type message struct {
 	region int
 	item   lease.Item
+	sent   lease.Time
 }
 
 type answer struct {
@@ -93,11 +94,14 @@ type planned struct {
 	piece                                                      lease.Tokens
 }
 
+// keepEnded is how long ended rows stay, and so how late messages may come.
+const keepEnded = time.Hour
+
 // Play plays one random history on a new budget.
 func Play(rt *rapid.T, h Harness, name string) {
 	w := &world{h: h, name: name}
 	w.cfg.Planner = w.planner
-	w.cfg.KeepEnded = time.Hour
+	w.cfg.KeepEnded = keepEnded
 	w.start = w.readTime(rt)
 	w.now = w.start
 	for _, name := range []string{"eu", "us"} {
@@ -212,7 +216,7 @@ func (w *world) took(rt *rapid.T, after *allocation.State) {
 		return
 	}
 	for i := range before.Pools {
-		if survives(before, after, i) {
+		if w.survives(before, after, i) {
 			w.potential -= came(&before.Pools[i])
 		}
 	}
@@ -221,9 +225,12 @@ func (w *world) took(rt *rapid.T, after *allocation.State) {
 // survives reports whether a pool is still there, be it under another start: a
 // change of calendar moves the open pool's, and is made right after a sweep,
 // so that no window begins or goes in the same step.
-func survives(before, after *allocation.State, i int) bool {
-	return len(before.Pools) == len(after.Pools) && before.Budget.Version != after.Budget.Version ||
-		slices.ContainsFunc(after.Pools, func(p allocation.Pool) bool { return p.Start == before.Pools[i].Start })
+func (w *world) survives(before, after *allocation.State, i int) bool {
+	p := &before.Pools[i]
+	if before.Budget.Version != after.Budget.Version && (p.End == 0 || w.now < p.End) {
+		return true
+	}
+	return slices.ContainsFunc(after.Pools, func(q allocation.Pool) bool { return q.Start == p.Start })
 }
 
 // came is what has ever come into a pool.
@@ -257,7 +264,7 @@ func (w *world) check(rt *rapid.T) {
 // hold was freed before its region had stopped (invariant 4).
 func (w *world) checkHold(rt *rapid.T, r *region, l *wallet) {
 	now := w.clock(r)
-	row, per := w.row(r, l)
+	row, pool := w.row(r, l)
 	if s := l.spendable(now); s > row.Hold {
 		rt.Fatalf("invariant 10 (the wallet never exceeds the hold): %s/%s/%s can spend %d, the ledger counts %d (%s)",
 			r.name, l.kind, l.inc, s, row.Hold, row.Ending)
@@ -265,25 +272,25 @@ func (w *world) checkHold(rt *rapid.T, r *region, l *wallet) {
 	if l.closed || l.void || l.ended || now >= l.deadline || !l.kind.IsShare() {
 		return
 	}
-	if x := l.x.In(per, true).Tokens; x > row.X {
+	if x := l.x.In(pool.Rate.Per, true).Tokens; x > row.X {
 		rt.Fatalf("invariant 10 (the wallet never exceeds the hold): %s/%s/%s mints %d, the ledger counts %d",
 			r.name, l.kind, l.inc, x, row.X)
 	}
 }
 
-// row returns the ledger's row of a lease and its pool's period; zero for none.
-func (w *world) row(r *region, l *wallet) (allocation.Lease, time.Duration) {
+// row returns the ledger's row of a lease and its pool; zero for none.
+func (w *world) row(r *region, l *wallet) (allocation.Lease, allocation.Pool) {
 	for _, row := range w.state.Leases {
 		if row.Region != r.name || row.Kind != l.kind || row.Incarnation != l.inc {
 			continue
 		}
 		for _, p := range w.state.Pools {
 			if p.Start == row.Window {
-				return row, p.Rate.Per
+				return row, p
 			}
 		}
 	}
-	return allocation.Lease{}, 0
+	return allocation.Lease{}, allocation.Pool{}
 }
 
 // total is what was admitted, what lies in the pools, and what regions can
@@ -306,14 +313,14 @@ func (w *world) total() lease.Tokens {
 }
 
 func (w *world) potentialOf(r *region, l *wallet) lease.Tokens {
-	row, _ := w.row(r, l)
+	row, pool := w.row(r, l)
 	spendable := l.spendable(w.clock(r))
 	alive := row.Incarnation != "" && row.Ending == allocation.Open
 	switch {
 	case l.kind == lease.Lump && alive:
 		// The row says what was granted, the region what it used of it.
 		return row.Granted - l.used - row.Returned
-	case l.kind == lease.Lump && row.Ending == allocation.Expired && w.state.Budget.Contract.IsQuota():
+	case l.kind == lease.Lump && row.Ending == allocation.Expired && w.now < pool.End:
 		// What comes back of it will be credited.
 		unspent := row.Granted - l.used - row.Returned - row.LateCredited
 		return max(spendable, min(unspent, row.WrittenOff-row.LateUsed-row.LateReturned))
