@@ -35,7 +35,7 @@ func validateRequest(req lease.SyncRequest) *lease.Error {
 
 // validateItem checks every field of the item at index i of its request.
 func validateItem(i int, it lease.Item) *lease.Error {
-	c := itemCheck{path: fmt.Sprintf("items[%d]", i)}
+	c := itemCheck{item: i}
 	if why := policy.CheckName(it.Budget); why != "" {
 		c.fail("budget", "%s", why)
 	}
@@ -48,16 +48,25 @@ func validateItem(i int, it lease.Item) *lease.Error {
 	return c.err
 }
 
-// itemCheck keeps the first fault found.
+// itemCheck keeps the first fault found. Paths are only made for faults.
 type itemCheck struct {
-	path string
-	err  *lease.Error
+	item int
+	// list is the list that is being checked, and place where in it; "" for the
+	// item's own fields.
+	list  string
+	place int
+	err   *lease.Error
 }
 
 func (c *itemCheck) fail(field, format string, args ...any) {
-	if c.err == nil {
-		c.err = lease.Errorf(lease.Invalid, c.path+"."+field, format, args...)
+	if c.err != nil {
+		return
 	}
+	path := fmt.Sprintf("items[%d].", c.item)
+	if c.list != "" {
+		path += fmt.Sprintf("%s[%d].", c.list, c.place)
+	}
+	c.err = lease.Errorf(lease.Invalid, path+field, format, args...)
 }
 
 func (c *itemCheck) demand(d float64) {
@@ -97,9 +106,11 @@ func (c *itemCheck) locals(uses []lease.LocalUse) {
 		return
 	}
 	for i, u := range uses {
-		c.id(fmt.Sprintf("local[%d].source", i), u.Source)
-		c.tokens(fmt.Sprintf("local[%d].total", i), u.Total)
+		c.list, c.place = "local", i
+		c.id("source", u.Source)
+		c.tokens("total", u.Total)
 	}
+	c.list = ""
 }
 
 func (c *itemCheck) reports(reports []lease.Report) {
@@ -109,42 +120,43 @@ func (c *itemCheck) reports(reports []lease.Report) {
 	}
 	var seen [lease.Kinds + 1]bool
 	for i, r := range reports {
-		field := fmt.Sprintf("leases[%d].", i)
+		c.list, c.place = "leases", i
 		if r.Kind < 1 || r.Kind > lease.Kinds {
-			c.fail(field+"kind", "is %d, must be 1 to %d", r.Kind, lease.Kinds)
+			c.fail("kind", "is %d, must be 1 to %d", r.Kind, lease.Kinds)
 			return
 		}
 		if seen[r.Kind] {
-			c.fail(field+"kind", "is %s, reported twice", r.Kind)
+			c.fail("kind", "is %s, reported twice", r.Kind)
 		}
 		seen[r.Kind] = true
-		c.report(field, r)
+		c.report(r)
 	}
+	c.list = ""
 }
 
-func (c *itemCheck) report(field string, r lease.Report) {
-	c.id(field+"incarnation", string(r.Incarnation))
+func (c *itemCheck) report(r lease.Report) {
+	c.id("incarnation", string(r.Incarnation))
 	if r.Seq < 1 || r.Seq > maxSeq {
-		c.fail(field+"seq", "is %d, must be 1 to %d", r.Seq, maxSeq)
+		c.fail("seq", "is %d, must be 1 to %d", r.Seq, maxSeq)
 	}
-	c.tokens(field+"used", r.Used)
-	c.tokens(field+"returned", r.Returned)
-	c.tokens(field+"beta", r.Beta)
-	c.tokens(field+"prefetched", r.Prefetched)
-	c.tokens(field+"want", r.Want)
-	c.tokens(field+"x.tokens", r.X.Tokens)
-	c.duration(field+"x.per", r.X.Per, lease.MaxPeriod)
+	c.tokens("used", r.Used)
+	c.tokens("returned", r.Returned)
+	c.tokens("beta", r.Beta)
+	c.tokens("prefetched", r.Prefetched)
+	c.tokens("want", r.Want)
+	c.tokens("x.tokens", r.X.Tokens)
+	c.duration("x.per", r.X.Per, lease.MaxPeriod)
 	if r.X.Tokens > 0 && r.X.Per <= 0 || r.X.Per%time.Microsecond != 0 {
-		c.fail(field+"x.per", "is %v, must be whole microseconds, at least 1", r.X.Per)
+		c.fail("x.per", "is %v, must be whole microseconds, at least 1", r.X.Per)
 	}
 	if r.Regrant == "" {
 		return
 	}
-	c.id(field+"regrant", string(r.Regrant))
+	c.id("regrant", string(r.Regrant))
 	if !r.Kind.IsShare() {
-		c.fail(field+"regrant", "is only for shares")
+		c.fail("regrant", "is only for shares")
 	}
 	if r.Regrant == r.Incarnation {
-		c.fail(field+"regrant", "names the lease itself")
+		c.fail("regrant", "names the lease itself")
 	}
 }
