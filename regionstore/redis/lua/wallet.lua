@@ -43,6 +43,20 @@ local function new_lease(inc, lost)
   }
 end
 
+-- A lease for which nothing was ever asked is kept as three fields, which makes
+-- the common row, of one lease in use, half as long.
+local function shorten(l)
+  if l[SEQ] > 0 or l[CLOSED] then return l end
+  return {l[INC], l[LOST], l[MARK]}
+end
+
+local function lengthen(l)
+  if #l > 3 then return l end
+  local full = new_lease(l[1], l[2])
+  full[MARK] = l[3]
+  return full
+end
+
 -- the slot of a kind, nil for an invalid kind
 local function lease(row, kind)
   if kind < RESERVE or kind > LUMP then return nil end
@@ -65,15 +79,19 @@ local function load(key)
   local packed = redis.call('GET', key)
   if not packed then return nil end
   local row = cmsgpack.unpack(packed)
-  if row[FORMAT] ~= VERSION or now >= expiry(row) then return nil end
+  if row[FORMAT] ~= VERSION then return nil end
+  for kind = RESERVE, LUMP do row[LEASES + kind] = lengthen(row[LEASES + kind]) end
+  if now >= expiry(row) then return nil end
   return row, packed
 end
 
--- Writes the row if it is not what it was. Comes after everything that can fail.
+-- Writes the row if it is not what it was, and leaves it unusable. Comes after
+-- everything that can fail.
 local function save(key, row, before)
+  local ms = max(1, math.ceil((expiry(row) - now) / 1000))
+  for kind = RESERVE, LUMP do row[LEASES + kind] = shorten(row[LEASES + kind]) end
   local packed = cmsgpack.pack(row)
   if packed == before then return end
-  local ms = max(1, math.ceil((expiry(row) - now) / 1000))
   redis.call('SET', key, packed, 'PX', whole(ms))
 end
 
