@@ -111,7 +111,7 @@ func (a *attempt) fromPockets() {
 		l.entry.mu.Lock()
 		l.hint, l.arrivals = l.entry.hint, l.entry.arrivals
 		if only {
-			if h, ok := l.entry.pocket.hold(a.p.check.Cost); ok {
+			if h, ok := l.entry.pocket.hold(a.p.check.Cost, a.now); ok {
 				h.entry = l.entry
 				a.holds = append(a.holds, h)
 				l.took, l.mode = true, FromPrefetch

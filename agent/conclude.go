@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -239,9 +240,10 @@ func (a *attempt) failureMode(ctx context.Context, short []*lot) Answer {
 			return a.noDecision(l)
 		}
 	}
-	if refusing := a.holdOthers(ctx); refusing != nil {
+	short, answer, ok := a.holdOthers(ctx, short)
+	if !ok {
 		a.giveBack(ctx)
-		return a.noDecision(refusing)
+		return answer
 	}
 	var spent []*lot
 	for _, l := range short {
@@ -269,22 +271,28 @@ func (a *attempt) commitLocal(spent []*lot) Answer {
 }
 
 // holdOthers takes again, but held, for the lots that are not short: a local
-// allowance may still refuse. It returns the one that cannot be had.
-func (a *attempt) holdOthers(ctx context.Context) *lot {
-	rest := make([]*lot, 0, len(a.lots))
-	for i := range a.lots {
-		if l := &a.lots[i]; !l.down && l.result.Outcome != regionstore.Short && l.result.Outcome != regionstore.Missing {
-			rest = append(rest, l)
-		}
-	}
+// allowance may still refuse. A lot that turns out to be short joins them, if
+// it may; otherwise its answer stands.
+func (a *attempt) holdOthers(ctx context.Context, short []*lot) ([]*lot, Answer, bool) {
 	a.again = true
-	for _, l := range rest {
-		_ = a.take(ctx, group{lots: []*lot{l}}, true)
-		if !l.took {
-			return l
+	for i := range a.lots {
+		l := &a.lots[i]
+		if slices.Contains(short, l) {
+			continue
 		}
+		_ = a.take(ctx, group{lots: []*lot{l}}, true)
+		if l.took {
+			continue
+		}
+		if answer, ok := a.deny([]*lot{l}); ok {
+			return nil, answer, false
+		}
+		if l.policy.OnFailure.Mode != policy.AllowLocal {
+			return nil, a.noDecision(l), false
+		}
+		short = append(short, l)
 	}
-	return nil
+	return short, Answer{}, true
 }
 
 func (a *attempt) noDecision(l *lot) Answer {

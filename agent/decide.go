@@ -101,9 +101,9 @@ func (d *Decider) decideHere(c *Check, matched []*entry, now time.Duration) (Ans
 		return Answer{}, false
 	}
 	if len(matched) == 1 {
-		return d.fromPocket(matched[0], c.Cost)
+		return d.fromPocket(matched[0], c.Cost, now)
 	}
-	return d.fromPockets(matched, c.Cost)
+	return d.fromPockets(matched, c.Cost, now)
 }
 
 // never refuses what the contract could never grant.
@@ -139,14 +139,14 @@ func (d *Decider) offer(matched []*entry, c *Check, now time.Duration) (answer A
 // fromPocket is the hot path: one budget, whose tokens are in this process's
 // memory. The token is taken first and the clock read afterwards; a late one
 // is discarded.
-func (d *Decider) fromPocket(e *entry, cost lease.Tokens) (Answer, bool) {
+func (d *Decider) fromPocket(e *entry, cost lease.Tokens, now time.Duration) (Answer, bool) {
 	e.mu.Lock()
-	deadline, ok := e.pocket.spend(cost)
+	deadline, ok := e.pocket.spend(cost, now)
 	e.mu.Unlock()
 	if !ok {
 		return Answer{}, false
 	}
-	now := d.opt.Now()
+	now = d.opt.Now()
 	if now >= deadline {
 		d.stats.Discarded.Add(int64(cost))
 		return Answer{}, false
@@ -159,12 +159,12 @@ func (d *Decider) fromPocket(e *entry, cost lease.Tokens) (Answer, bool) {
 }
 
 // fromPockets decides several budgets, if all have their tokens here.
-func (d *Decider) fromPockets(matched []*entry, cost lease.Tokens) (Answer, bool) {
+func (d *Decider) fromPockets(matched []*entry, cost lease.Tokens, now time.Duration) (Answer, bool) {
 	var room [8]held
 	holds := room[:0]
 	for _, e := range matched {
 		e.mu.Lock()
-		h, ok := e.pocket.hold(cost)
+		h, ok := e.pocket.hold(cost, now)
 		e.mu.Unlock()
 		if !ok {
 			release(holds, false)
@@ -173,7 +173,7 @@ func (d *Decider) fromPockets(matched []*entry, cost lease.Tokens) (Answer, bool
 		h.entry = e
 		holds = append(holds, h)
 	}
-	now := d.opt.Now()
+	now = d.opt.Now()
 	if late(holds, now) {
 		d.discard(holds)
 		return Answer{}, false

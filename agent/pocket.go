@@ -68,17 +68,25 @@ func (p *pocket) live(now time.Duration) lease.Tokens {
 
 // spend takes cost out of one part and returns that part's deadline. The
 // caller reads its clock afterwards, and has not spent the tokens if that is
-// late: they are lost, which is safe, and are settled as used.
-func (p *pocket) spend(cost lease.Tokens) (deadline time.Duration, ok bool) {
+// late: they are lost, which is safe, and are settled as used. What is late
+// already at now is not looked at.
+func (p *pocket) spend(cost lease.Tokens, now time.Duration) (deadline time.Duration, ok bool) {
+	q := p.find(cost, now)
+	if q == nil {
+		return 0, false
+	}
+	q.free -= cost
+	q.used += cost
+	return q.deadline, true
+}
+
+func (p *pocket) find(cost lease.Tokens, now time.Duration) *part {
 	for i := range p.parts {
-		q := &p.parts[i]
-		if !q.ending && q.free >= cost {
-			q.free -= cost
-			q.used += cost
-			return q.deadline, true
+		if q := &p.parts[i]; !q.ending && q.free >= cost && now < q.deadline {
+			return q
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // held names tokens that a decision under way has put aside.
@@ -92,19 +100,17 @@ type held struct {
 }
 
 // hold puts cost aside, for a decision that needs other budgets too.
-func (p *pocket) hold(cost lease.Tokens) (held, bool) {
-	for i := range p.parts {
-		q := &p.parts[i]
-		if !q.ending && q.free >= cost {
-			q.free -= cost
-			q.held += cost
-			return held{
-				kind: q.kind, incarnation: q.incarnation, generation: q.generation,
-				tokens: cost, deadline: q.deadline,
-			}, true
-		}
+func (p *pocket) hold(cost lease.Tokens, now time.Duration) (held, bool) {
+	q := p.find(cost, now)
+	if q == nil {
+		return held{}, false
 	}
-	return held{}, false
+	q.free -= cost
+	q.held += cost
+	return held{
+		kind: q.kind, incarnation: q.incarnation, generation: q.generation,
+		tokens: cost, deadline: q.deadline,
+	}, true
 }
 
 // release ends a hold: as used, or free again. Parts with held tokens are

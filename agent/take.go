@@ -47,7 +47,7 @@ func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeReq
 		reply, err = d.opt.Store.Take(ctx, req)
 		return err
 	})
-	if err != nil {
+	if err != nil || reply.Conflict {
 		return reply, sent, err
 	}
 	got := d.opt.Now()
