@@ -19,7 +19,7 @@ import (
 func (w *world) passTime(rt *rapid.T) {
 	span := rapid.SampledFrom([]time.Duration{
 		time.Microsecond, time.Millisecond, 300 * time.Millisecond, time.Second, 2200 * time.Millisecond,
-		9 * time.Second, 10300 * time.Millisecond, 31 * time.Second, time.Minute, time.Hour,
+		5 * time.Second, 9 * time.Second, 10100 * time.Millisecond, 31 * time.Second, time.Minute, time.Hour,
 	}).Draw(rt, "span")
 	w.h.Advance(span)
 	w.tick(rt)
@@ -95,6 +95,13 @@ func (w *world) deliverLast(rt *rapid.T) {
 		rt.Skip("nothing was sent")
 	}
 	w.send(rt, w.requests[len(w.requests)-1])
+}
+
+// sync is a region's talk with the ledger when nothing goes wrong.
+func (w *world) sync(rt *rapid.T) {
+	w.begin(rt)
+	w.deliverLast(rt)
+	w.installLast(rt)
 }
 
 // send has the ledger answer a request, be it the first time or not.
@@ -233,7 +240,8 @@ func (w *world) draw(rt *rapid.T) policy.Budget {
 	b := bucket(w.name, lease.Tokens(small.Draw(rt, "rate")), lease.Tokens(small.Draw(rt, "burst")))
 	b.Contract.Rate.Per = rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, time.Minute}).Draw(rt, "per")
 	b.Float = lease.Tokens(rapid.Int64Range(0, 9).Draw(rt, "float"))
-	b.ShareTTL = 30 * time.Second
+	b.TTL = rapid.SampledFrom([]time.Duration{2 * time.Second, 10 * time.Second}).Draw(rt, "ttl")
+	b.ShareTTL = rapid.SampledFrom([]time.Duration{5 * time.Second, 30 * time.Second}).Draw(rt, "share ttl")
 	b.Strategy = rapid.SampledFrom([]policy.Strategy{policy.Dynamic, policy.Dynamic, policy.Static, policy.Independent}).Draw(rt, "strategy")
 	b.OnStoreLoss = rapid.SampledFrom([]policy.OnStoreLoss{policy.Regrant, policy.Wait}).Draw(rt, "on store loss")
 	for _, r := range w.regions {

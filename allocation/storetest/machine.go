@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -28,7 +29,7 @@ type Size struct {
 // 3, 4 and 6 and the ledger's half of 10. It sets rapid's flags, so tests that
 // use it do not run in parallel.
 func Invariants(t *testing.T, size Size, h Harness) {
-	restore := setFlags(t, map[string]int{"rapid.checks": size.Runs, "rapid.steps": size.Steps}, map[string]int{"rapid.checks": 100, "rapid.steps": 80})
+	restore := setFlags(t, size)
 	defer restore()
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -37,12 +38,13 @@ func Invariants(t *testing.T, size Size, h Harness) {
 	})
 }
 
-func setFlags(t *testing.T, values, defaults map[string]int) (restore func()) {
+// setFlags gives rapid a size until restore is called.
+func setFlags(t *testing.T, size Size) (restore func()) {
 	before := map[string]string{}
-	for name, n := range values {
-		if n == 0 {
-			n = defaults[name]
-		}
+	for name, n := range map[string]int{
+		"rapid.checks": cmp.Or(size.Runs, 100),
+		"rapid.steps":  cmp.Or(size.Steps, 80),
+	} {
 		before[name] = flag.Lookup(name).Value.String()
 		if err := flag.Set(name, strconv.Itoa(n)); err != nil {
 			t.Fatal(err)
@@ -121,6 +123,8 @@ func Play(rt *rapid.T, h Harness, name string) {
 		"deliver last": w.deliverLast,
 		"install":      w.install,
 		"install last": w.installLast,
+		"sync":         w.sync,
+		"sync again":   w.sync,
 		"spend":        w.spend,
 		"take":         w.take,
 		"settle":       w.settle,
