@@ -120,9 +120,20 @@ func (a *Allocator) collect(syncs []*syncTask, reply *lease.SyncReply) {
 			answer = lease.ItemReply{Err: t.err}
 		}
 		answer.Budget = t.budget
+		answer.Err = inItem(t.index, answer.Err)
 		a.stats.countItem(answer.Err)
 		reply.Items[t.index] = answer
 	}
+}
+
+// inItem puts an item's place before the field of its error.
+func inItem(i int, err *lease.Error) *lease.Error {
+	if err == nil || err.Field == "" || err.Field == "region" {
+		return err
+	}
+	placed := *err
+	placed.Field = fmt.Sprintf("items[%d].%s", i, err.Field)
+	return &placed
 }
 
 // Sweep does what time alone demands of some of the budgets that are due, and

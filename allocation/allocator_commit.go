@@ -102,7 +102,7 @@ func (a *Allocator) try(ctx context.Context, tasks []*task) (culprit int, err er
 func (a *Allocator) step(t *task, now Now, s *State) (ok bool) {
 	t.err = nil
 	if s == nil {
-		t.err = lease.Errorf(lease.UnknownBudget, "", "no budget %q is known", t.budget)
+		t.err = lease.Errorf(lease.UnknownBudget, "budget", "no budget %q is known", t.budget)
 		return true
 	}
 	defer func() {

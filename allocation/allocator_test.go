@@ -31,7 +31,7 @@ func TestItemsFailAlone(t *testing.T) {
 	if e := reply.Items[1].Err; e == nil || e.Code != lease.Invalid || e.Field != "items[1].demand" {
 		t.Errorf("the invalid item: %v", e)
 	}
-	if e := reply.Items[2].Err; e == nil || e.Code != lease.UnknownBudget || reply.Items[2].Budget != "nobody's" {
+	if e := reply.Items[2].Err; e == nil || e.Code != lease.UnknownBudget || e.Field != "items[2].budget" || reply.Items[2].Budget != "nobody's" {
 		t.Errorf("the unknown budget: %v", e)
 	}
 	if _, err := alloc.SyncLeases(t.Context(), lease.SyncRequest{}); lease.CodeOf(err) != lease.Invalid {

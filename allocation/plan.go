@@ -49,7 +49,8 @@ func saturatingMul(a, b lease.Tokens) lease.Tokens {
 func Plan(s *State, p *Pool, now lease.Time) []Target {
 	regions := planned(s, p, now)
 	switch {
-	case s.Budget.Contract.IsQuota() && s.Budget.Strategy == policy.Dynamic:
+	case s.Budget.Strategy == policy.Dynamic && p.Rate.Zero():
+		// Tokens that nothing replaces, be it a quota or a bucket without a rate.
 		return planDynamicQuota(regions, p)
 	case s.Budget.Contract.IsQuota():
 		return planFixedQuota(s.Budget, regions, p)

@@ -150,17 +150,23 @@ func (d *dynamicPlan) need(i int) float64 {
 	return f + 2*math.Sqrt(f) + 1
 }
 
-// sizeLumps gives lump regions what they have in flight. Of the rest, half is
+// sizeLumps gives lump regions what they have in flight, and at least what a
+// caller there waits for. Of the rest, half is
 // spread by share while tokens are scarce; else most of it, half of that
 // evenly, so that tokens lie in the regions before they are asked for.
 func (d *dynamicPlan) sizeLumps(inventory float64) {
 	needs := make([]float64, len(d.regions))
 	rest := inventory
 	for i := range d.regions {
-		if d.perSec[i] > 0 && d.targets[i].Paced.Beta == 0 {
-			needs[i] = min(d.need(i), inventory)
-			rest -= needs[i]
+		if d.targets[i].Paced.Beta > 0 {
+			continue
 		}
+		needs[i] = float64(d.regions[i].waiting)
+		if d.perSec[i] > 0 {
+			needs[i] = max(needs[i], d.need(i))
+		}
+		needs[i] = min(needs[i], inventory)
+		rest -= needs[i]
 	}
 	rest = max(0, rest)
 	for i, r := range d.regions {
@@ -205,7 +211,7 @@ func (d *dynamicPlan) sizeTinyLumps(inventory float64) {
 	claims := make([]claim, len(d.regions))
 	total := lease.Tokens(inventory)
 	for i, r := range d.regions {
-		claims[i] = claim{key: r.name, weight: 1}
+		claims[i] = claim{key: r.name, weight: 1, demand: r.waiting, floor: r.waiting}
 		if d.sumX > 0 && d.perSec[i] > 0 {
 			claims[i].demand = total
 			claims[i].weight = max(1, int64(1e6*d.perSec[i]/d.sumX))

@@ -214,6 +214,30 @@ func TestDynamicTinyBudgetDividesWholeTokens(t *testing.T) {
 	}
 }
 
+// A large cost that waits comes before what is spread for later, elsewhere
+// too. Fault seen to be caught: the need without the waiting cost.
+func TestDynamicMakesRoomForALargeCost(t *testing.T) {
+	for _, burst := range []lease.Tokens{100, 10} {
+		s, p := planState(bucket(10, burst, policy.Dynamic),
+			Region{Name: "a", Demand: 5}, Region{Name: "b", Demand: 5, Waiting: burst * 8 / 10})
+		s.Leases = []Lease{{Region: "a", Kind: lease.Lump, Hold: burst / 2}}
+		p.Available = burst / 2
+		targets := Plan(s, p, 0)
+		if room := burst - targets[0].Keep; room < targets[1].Lump || targets[1].Lump < burst*8/10 {
+			t.Errorf("burst %d: %d may stay with a while b waits for %d: %+v", burst, targets[0].Keep, burst*8/10, targets)
+		}
+	}
+}
+
+// A bucket without a rate is given out like a quota, and no token waits for a
+// refill that never comes.
+func TestDynamicBucketWithoutARate(t *testing.T) {
+	s, p := planState(bucket(0, 1000, policy.Dynamic), Region{Name: "a", Demand: 50, RTT: 50 * time.Millisecond})
+	if got := Plan(s, p, 0)[0]; got.Lump < 10 || got.Lump > 100 || got.Paced.Beta != 0 {
+		t.Errorf("planned %+v of 1000 tokens", got)
+	}
+}
+
 func TestDynamicQuotaRecallsIdleHoldsNearTheEnd(t *testing.T) {
 	s, p := planState(quota(100_000, policy.Dynamic),
 		Region{Name: "busy", Demand: 50}, Region{Name: "idle"})
