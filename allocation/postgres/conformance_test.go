@@ -59,3 +59,9 @@ func harness(t *testing.T, check bool) storetest.Harness {
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, false) })
 }
+
+// The same invariants hold over real transactions; the faults that the state
+// machine is seen to catch are listed where it runs over memory.
+func TestInvariants(t *testing.T) {
+	storetest.Invariants(t, storetest.Size{Runs: 10, Steps: 40}, harness(t, true))
+}

@@ -20,7 +20,7 @@ import (
 // success: what the standby does not have may be lost when it takes over.
 //
 // Seen to catch: the warning of a cancelled wait taken for success, and a
-// replay that writes nothing.
+// cancel request that follows a commit which the store gave up.
 func TestNoGrantIsAnsweredThatAStandbyDoesNotHave(t *testing.T) {
 	primary := testpg.New(t, testpg.Options{NoFsync: true})
 	url := primary.Database(t)
