@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +80,7 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 unavailable.`,
 func (f *flags) define(cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.StringVar(&f.region, "region", "", "this region's name, as budgets and tokens name it")
-	s.StringVar(&f.allocator, "allocator", "", "the allocator's gRPC address, host:port; calls spread over all addresses of the name")
+	s.StringVar(&f.allocator, "allocator", "", "the allocator's gRPC address, host:port, or several separated by commas; calls spread over them and over all addresses of a name")
 	s.BoolVar(&f.insecure, "insecure", false, "reach the allocator without TLS")
 	s.StringVar(&f.tlsCA, "tls-ca", "", "certificates that the allocator's is checked against; default the system's")
 	s.StringVar(&f.tokenFile, "token-file", "", "file with this region's token, read again as it changes")
@@ -183,9 +182,6 @@ func (f *flags) token() string {
 // dialing says how to reach the allocator.
 func (f *flags) dialing(log *slog.Logger) (rpc.Dialing, error) {
 	d := rpc.Dialing{Target: f.allocator}
-	if !strings.Contains(d.Target, "://") {
-		d.Target = "dns:///" + d.Target
-	}
 	if f.tokenFile != "" {
 		token, err := newToken(f.tokenFile, log)
 		if err != nil {
