@@ -1,12 +1,3 @@
-// Package regionstore is the region's side of every lease: the wallet, its
-// pure step, and the interface of the stores that keep wallets.
-//
-// A wallet is one Row per budget. Each method of Store is one atomic step on
-// it; the memory store runs the pure step under a mutex, the Redis store runs
-// the same step as a script. Every step compares the row's replication id
-// with the store's own: a store that restarted, was promoted, or came back
-// from a snapshot makes the row void, and a missing or void row is an empty
-// wallet, never a full one.
 package regionstore
 
 import (

@@ -58,10 +58,11 @@ func reset(s *Subject) {
 	s.Save()
 }
 
-// Faults that this was seen to catch, each a changed line in a step:
-// invariant 5, draw without the test for a deadline; 6, applyShare adding
-// st.Granted; 7, current without the replication id; 9, renew keeping the
-// local balance and burst of the row before; 10, answers without the sequence.
+// Faults that this was seen to catch, each one changed line of a step. By
+// invariant 5: age does not book what ages out of a lump; 6: applyShare adds
+// st.Granted; 7: current does not compare the replication id;
+// 9: Local.change fills the bucket; 10: alive does not ask for the deadline, and
+// answers not for the sequence.
 func testInvariants(t *testing.T, newSubject Make) {
 	s := newSubject(t, Config())
 	rapid.Check(t, func(rt *rapid.T) {
@@ -80,8 +81,8 @@ func testInvariants(t *testing.T, newSubject Make) {
 }
 
 // testDenials lets takes over several budgets, some of them without a wallet,
-// be refused and looks at all rows before and after. Caught: draw called for
-// each budget that had enough, whatever the others had.
+// be refused and looks at all rows before and after. Seen to catch: draw called
+// for each budget that had enough, whatever the others had.
 func testDenials(t *testing.T, newSubject Make) {
 	s := newSubject(t, Config())
 	rapid.Check(t, func(rt *rapid.T) {

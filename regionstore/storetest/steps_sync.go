@@ -95,19 +95,19 @@ func testLower(w *wallet) {
 func testBeginDead(w *wallet) {
 	w.open()
 	w.lump(9)
-	w.share(lease.Paced, 1, 8, 8)
+	w.share(lease.Paced, 1, 80, 8)
 	w.take(9)
 	w.pass(10 * time.Second)
 	equal(w, "lump", w.begin(lease.Lump), lease.Report{
 		Kind: lease.Lump, Incarnation: "lump1", Seq: 2, Used: 1, Returned: 8, Closed: true,
 	})
 	// The share minted up to its deadline, not a microsecond longer.
-	w.pass(100 * time.Millisecond)
+	w.pass(2 * time.Second)
 	equal(w, "share", w.begin(lease.Paced), lease.Report{
-		Kind: lease.Paced, Incarnation: "paced1", Seq: 2, Used: 8, Returned: 8, Closed: true,
+		Kind: lease.Paced, Incarnation: "paced1", Seq: 2, Used: 8, Returned: 10, Closed: true,
 		X: lease.Rate{Per: time.Second},
 	})
-	w.pass(-200 * time.Millisecond)
+	w.pass(-2100 * time.Millisecond)
 	equal(w, "take after a step back", w.take(1), false)
 }
 

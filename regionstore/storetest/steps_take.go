@@ -161,12 +161,13 @@ func testGenerations(w *wallet) {
 	// The first ages out a span after its last take; the next goes on meanwhile.
 	w.pass(span - 2*time.Microsecond)
 	equal(w, "before", w.lease(lease.Reserve).Prev.Tokens, 10)
+	equal(w, "while the first still counts", take(lease.Reserve, 1).Generation, second.Generation)
 	w.pass(time.Microsecond)
 	l := w.lease(lease.Reserve)
-	equal(w, "aged", [2]lease.Tokens{l.Prev.Tokens, l.Cur.Tokens}, [2]lease.Tokens{0, 7})
-	equal(w, "a share has its room back, not the tokens", l.Balance, 400-17)
+	equal(w, "aged", [2]lease.Tokens{l.Prev.Tokens, l.Cur.Tokens}, [2]lease.Tokens{0, 8})
+	equal(w, "a share has its room back, not the tokens", l.Balance, 400-18)
 	equal(w, "not used", l.Used, 0)
-	w.pass(time.Microsecond)
+	w.pass(span)
 	equal(w, "aged", w.lease(lease.Reserve).Cur.Tokens, 0)
 
 	// A late word on an aged generation changes nothing, nor on those after it.

@@ -49,10 +49,13 @@ func testMinting(w *wallet) {
 
 	// A first call does not take processes for stopped either.
 	equal(w, "prefetched", w.prefetch(3)[0].Tokens, 3)
-	w.pass(time.Hour / 60)
-	equal(w, "counted", w.viewBy(0).Row.Leases[1].Cur.Tokens, 3)
+	w.pass(lease.ProcessDeadline)
+	equal(w, "prefetched", w.prefetch(2)[0].Tokens, 2)
+	w.pass(time.Minute)
+	w.viewBy(0)
 	w.pass(time.Second)
-	equal(w, "counted", w.lease(lease.Paced).Cur.Tokens, 3)
+	l := w.lease(lease.Paced)
+	equal(w, "counted", [2]lease.Tokens{l.Prev.Tokens, l.Cur.Tokens}, [2]lease.Tokens{3, 2})
 
 	// A changed rate counts from the change.
 	w.lower(lease.Paced, lease.Rate{Tokens: 1, Per: time.Second})

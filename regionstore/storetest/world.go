@@ -39,6 +39,8 @@ type World struct {
 	processes []process
 	settles   []regionstore.Settle
 	levels    map[lease.Incarnation]*level
+	// used is what was really spent of each lump.
+	used map[lease.Incarnation]lease.Tokens
 	// localLevel is the allowance that time alone has made, from empty.
 	localLevel level
 	localTotal lease.Tokens
@@ -67,7 +69,7 @@ func NewWorld(s *Subject, pick func(n int) int) *World {
 	w := &World{
 		subject: s, pick: pick, storePPM: ppm(), ledgerPPM: ppm(),
 		ledger: ledger{clocks: clocks, pick: pick, holds: make(map[lease.Incarnation]*hold)},
-		levels: make(map[lease.Incarnation]*level),
+		levels: make(map[lease.Incarnation]*level), used: make(map[lease.Incarnation]lease.Tokens),
 	}
 	for i := range w.agents {
 		w.agents[i].ppm = ppm()

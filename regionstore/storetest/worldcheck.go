@@ -73,8 +73,14 @@ func (w *World) checkLease(kind lease.Kind, l *regionstore.Lease, live, inMemory
 	if hold := w.held(l.Incarnation); live+inMemory > hold {
 		return violated(10, "%v: %d live and %d in memory, the ledger counts %d", kind, live, inMemory, hold)
 	}
-	if kind.IsShare() && h != nil {
+	switch {
+	case h == nil:
+		return nil
+	case kind.IsShare():
 		return w.checkShare(kind, l, h, live, inMemory)
+	}
+	if used := w.used[l.Incarnation]; used+live+inMemory > h.granted {
+		return violated(5, "%d spent, %d live and %d in memory of %d granted", used, live, inMemory, h.granted)
 	}
 	return nil
 }

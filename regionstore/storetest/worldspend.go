@@ -25,7 +25,8 @@ func (v *level) rise(now lease.Time, x, beta lease.Tokens) {
 
 // spent books n tokens spent of an incarnation, by whomever.
 func (w *World) spent(kind lease.Kind, inc lease.Incarnation, n lease.Tokens) {
-	if n == 0 || !kind.IsShare() {
+	if !kind.IsShare() {
+		w.used[inc] += n
 		return
 	}
 	v, h := w.levels[inc], w.ledger.holds[inc]
