@@ -375,3 +375,19 @@ func TestSimulatedDynamicPlan(t *testing.T) {
 		})
 	}
 }
+
+// Tokens that nothing replaces are all used in the end, wherever demand is,
+// and none of them twice. Fault seen to be caught: a quota planned as a bucket,
+// by its refill.
+func TestSimulatedFiniteTokens(t *testing.T) {
+	for _, b := range []policy.Budget{quota(400, policy.Dynamic), bucket(0, 400, policy.Dynamic), quota(4, policy.Dynamic)} {
+		b.Contract.Quota.Zone = "UTC"
+		m := newSim(t, b, simRegions(3, 10)...)
+		m.ideal = simBucket{level: float64(b.Contract.Limit()), burst: float64(b.Contract.Limit())}
+		m.promise = m.ideal
+		m.run(50 * time.Second)
+		if m.lowest != 0 {
+			t.Errorf("%s of %d: %g tokens were left, or more than all used", b.Name, b.Contract.Limit(), m.lowest)
+		}
+	}
+}
