@@ -4,8 +4,10 @@ package acceptance
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -156,7 +158,7 @@ func deploy(t *testing.T) *system {
 			addr := freeAddr(t)
 			s.grpc[name] = append(s.grpc[name], addr)
 			s.agents[name] = append(s.agents[name], s.process(t, dir, "regional-agent", fmt.Sprintf("agent-%s-%d", name, i),
-				"--region", name, "--allocator", strings.Join(listen, ","), "--allocator-insecure", "--token-file", filepath.Join(dir, "token-"+name),
+				"--region", name, "--allocator", strings.Join(listen, ","), "--insecure", "--token-file", filepath.Join(dir, "token-"+name),
 				"--redis-url", "redis://"+redis.Addr(), "--grpc", addr))
 		}
 	}
@@ -248,6 +250,15 @@ func report(t *testing.T, all []decision, length time.Duration, c counts) {
 	for _, name := range regionNames {
 		n := perRegion[name]
 		fmt.Printf("%-8s %10d %10d %10d %12d %8d\n", name, n[0]+n[1]+n[2]+n[3], n[admitted], n[denied], n[unavailable], n[failed])
+	}
+	reasons := map[string]int{}
+	for _, d := range all {
+		if d.outcome == unavailable {
+			reasons[d.reason]++
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Printf("%8d × %s\n", reasons[reason], reason)
 	}
 	fmt.Printf("\nSync RPCs %.0f, items %.0f, per 1000 decisions %.1f (agents alive at the end)\n",
 		c.rpcs, c.items, 1000*c.rpcs/float64(len(all)))

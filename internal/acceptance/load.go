@@ -91,7 +91,7 @@ func (r *region) ask(ctx context.Context, start time.Time, route string, agent i
 			break
 		}
 		if decided(err) {
-			d.outcome = unavailable
+			d.outcome, d.reason = unavailable, status.Convert(err).Message()
 			break
 		}
 	}

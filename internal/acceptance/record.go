@@ -11,6 +11,8 @@ type decision struct {
 	region          string
 	budget          string
 	outcome         outcome
+	// reason is the agent's, where no decision could be made.
+	reason string
 }
 
 type outcome uint8

@@ -2,11 +2,15 @@ package rpc
 
 import (
 	"context"
+	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 
 	rationv1 "github.com/ration-dev/ration/api/ration/v1"
 	"github.com/ration-dev/ration/lease"
@@ -20,7 +24,7 @@ const DefaultTimeout = 5 * time.Second
 // Dialing says how to reach an allocator.
 type Dialing struct {
 	// Target is a gRPC target; "dns:///host:port" spreads calls over all
-	// replicas behind the name.
+	// replicas behind the name, "host:port,host:port" over those listed.
 	Target string
 	// Token is called for each call and returns the bearer token, so that a
 	// token can be replaced while the agent runs. nil sends none.
@@ -42,7 +46,26 @@ func Dial(d Dialing) (*grpc.ClientConn, error) {
 	if d.Token != nil {
 		options = append(options, grpc.WithPerRPCCredentials(bearerToken{token: d.Token, secure: d.TLS != nil}))
 	}
-	return grpc.NewClient(d.Target, append(options, d.Options...)...)
+	target := d.Target
+	if addresses := strings.Split(target, ","); len(addresses) > 1 {
+		several := manual.NewBuilderWithScheme("several")
+		state := resolver.State{}
+		for _, a := range addresses {
+			state.Addresses = append(state.Addresses, resolver.Address{Addr: a, ServerName: hostOf(a)})
+		}
+		several.InitialState(state)
+		options = append(options, grpc.WithResolvers(several))
+		target = "several:///allocators"
+	}
+	return grpc.NewClient(target, append(options, d.Options...)...)
+}
+
+// hostOf is the name that an address's certificate must carry.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // bearerToken sends a region's token with each call.
