@@ -231,7 +231,7 @@ type counts struct{ rpcs, items float64 }
 func (s *system) counts() (c counts) {
 	for _, name := range regionNames {
 		for _, a := range s.agents[name] {
-			c.rpcs += a.counter("ration_sync_requests_total")
+			c.rpcs += a.counter("ration_sync_calls_total")
 			c.items += a.counter("ration_sync_items_total")
 		}
 	}
