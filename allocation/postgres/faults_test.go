@@ -3,11 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ration-dev/ration/allocation"
 	"github.com/ration-dev/ration/allocation/postgres"
@@ -42,84 +38,6 @@ func add(key string, seq uint64, granted *int64) func(allocation.Now, []*allocat
 
 func counted(name string) *allocation.State {
 	return &allocation.State{Budget: bucket(name), Pools: []allocation.Pool{{}}}
-}
-
-// worker grants itself one token after the other, repeating whatever it does
-// not know the outcome of, as a region does.
-type worker struct {
-	key      string
-	seq      uint64
-	unknown  int
-	answered int64
-}
-
-func (w *worker) run(t *testing.T, s allocation.Store, budget string, stop *atomic.Bool) {
-	for !stop.Load() {
-		w.seq++
-		for {
-			var granted int64
-			err := s.Update(context.Background(), []string{budget}, add(w.key, w.seq, &granted))
-			if err == nil {
-				if granted != int64(w.seq) {
-					t.Errorf("%s: sequence %d was answered with %d granted", w.key, w.seq, granted)
-				}
-				w.answered = granted
-				break
-			}
-			if errors.Is(err, allocation.ErrUnknownCommit) {
-				w.unknown++
-			}
-			if stop.Load() {
-				return
-			}
-		}
-	}
-}
-
-// Seen to catch: a reply before the commit.
-func TestAServerKilledUnderLoadLosesNoAnswerAndGrantsNothingTwice(t *testing.T) {
-	server := testpg.New(t, testpg.Options{NoFsync: true})
-	s := open(t, server.Database(t), postgres.Options{RetryFor: 200 * time.Millisecond, Timeout: 2 * time.Second, CommitTimeout: 2 * time.Second})
-	budgets := []string{"a", "b"}
-	put(t, s, counted("a"), counted("b"))
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	workers := make([]*worker, 8)
-	for i := range workers {
-		workers[i] = &worker{key: fmt.Sprintf("region %d", i)}
-		wg.Go(func() { workers[i].run(t, s, budgets[i%2], &stop) })
-	}
-	for range 3 {
-		before := s.Stats.Transactions.Load()
-		for s.Stats.Transactions.Load() < before+20 {
-			time.Sleep(time.Millisecond)
-		}
-		server.Restart(t)
-	}
-	before := s.Stats.Transactions.Load()
-	for s.Stats.Transactions.Load() < before+20 {
-		time.Sleep(time.Millisecond)
-	}
-	stop.Store(true)
-	wg.Wait()
-	for i, name := range budgets {
-		state := get(t, s, name)
-		var sum int64
-		for _, l := range state.Leases {
-			sum += int64(l.Granted)
-			if l.Granted != 0 && uint64(l.Granted) != l.Seq {
-				t.Errorf("%s: %d granted under sequence %d", l.Region, l.Granted, l.Seq)
-			}
-			for _, w := range workers {
-				if w.key == l.Region && int64(l.Granted) < w.answered {
-					t.Errorf("%s was answered %d, and %d are on record", l.Region, w.answered, l.Granted)
-				}
-			}
-		}
-		if total := int64(state.Pools[0].Totals.LumpGranted); total != sum {
-			t.Errorf("budget %d: the pool granted %d, its leases %d", i, total, sum)
-		}
-	}
 }
 
 // Seen to catch: a commit that broke answered with success, and one that the
