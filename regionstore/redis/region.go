@@ -7,7 +7,7 @@ import (
 )
 
 // touchBatch bounds how long one script runs.
-const touchBatch = 1000
+const touchBatch = 250
 
 // Touch says that budgets are in use for the next ttl.
 func (s *Store) Touch(ctx context.Context, budgets []string, ttl time.Duration) error {

@@ -117,16 +117,29 @@ func (s *Store) run(ctx context.Context, c call) (*reply, error) {
 	return s.answer(c, cmd.Val())
 }
 
-// runAll runs independent steps in one round trip. Errors are per step.
+// stepBatch is how many steps share a round trip, and a timeout: few enough for
+// a server to run them in a small part of it.
+const stepBatch = 32
+
+// runAll runs independent steps in as few round trips as their timeouts allow.
+// Errors are per step.
 func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {
+	replies, errs := make([]*reply, len(calls)), make([]error, len(calls))
+	for from := 0; from < len(calls); from += stepBatch {
+		to := min(from+stepBatch, len(calls))
+		s.runBatch(ctx, calls[from:to], replies[from:to], errs[from:to])
+	}
+	return replies, errs
+}
+
+func (s *Store) runBatch(ctx context.Context, calls []call, replies []*reply, errs []error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	replies, errs := make([]*reply, len(calls)), make([]error, len(calls))
 	if err := s.ready(ctx); err != nil {
 		for i := range errs {
 			errs[i] = err
 		}
-		return replies, errs
+		return
 	}
 	cmds := s.pipeline(ctx, calls, nil, evalSHA)
 	var again []int
@@ -145,7 +158,6 @@ func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {
 			replies[i], errs[i] = s.answer(calls[i], cmd.Val())
 		}
 	}
-	return replies, errs
 }
 
 // pipeline sends the calls, or those picked, in one round trip.

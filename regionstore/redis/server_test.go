@@ -268,6 +268,33 @@ func TestNamesKeepTheirOwnRows(t *testing.T) {
 	}
 }
 
+// More steps than fit into one round trip come back in their order.
+func TestLargeBatchesKeepTheirOrder(t *testing.T) {
+	s := shared(t)
+	names := make([]string, 3*stepBatch+1)
+	for i := range names {
+		names[i] = fmt.Sprintf("acme/%d", i)
+		if i%2 == 0 {
+			openRow(t, s, names[i])
+		}
+	}
+	views, err := s.Read(context.Background(), names, make([]regionstore.Now, len(names)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range views {
+		if opened := v.Outcome == regionstore.OK; opened != (i%2 == 0) {
+			t.Errorf("%s: %v", names[i], v.Outcome)
+		}
+	}
+	if err := s.Touch(context.Background(), names, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if used, err := s.InUse(context.Background()); err != nil || len(used) != len(names) {
+		t.Errorf("%d in use, %v", len(used), err)
+	}
+}
+
 // A row is small; the figure is for capacity planning.
 func TestMemoryPerRow(t *testing.T) {
 	server := testredis.Start(t, testredis.Options{})

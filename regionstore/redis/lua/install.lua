@@ -18,7 +18,7 @@ local function apply_share(l, granted, x, per, beta)
   l[GRANTED] = l[GRANTED] + given
   l[X], l[PER] = x, per
   l[BETA] = max(beta, least_beta(l))
-  l[BALANCE] = min(add(l[BALANCE], given), l[BETA] - counted(l))
+  l[BALANCE], l[CARRY] = fill(l[BALANCE], l[BETA] - counted(l), given, l[CARRY])
 end
 
 local function install_one()

@@ -14,7 +14,7 @@ row[DEMAND] = add(row[DEMAND], max(0, demand))
 row[LOCAL_BALANCE], row[LOCAL_MARK], row[LOCAL_CARRY] = mint_bucket(row[LOCAL_X], row[LOCAL_PER], row[LOCAL_BURST], seen, now, row[LOCAL_BALANCE], row[LOCAL_MARK], row[LOCAL_CARRY])
 if per ~= row[LOCAL_PER] then row[LOCAL_CARRY] = 0 end
 row[LOCAL_X], row[LOCAL_PER], row[LOCAL_BURST] = x, per, max(0, burst)
-row[LOCAL_BALANCE] = min(row[LOCAL_BALANCE], row[LOCAL_BURST])
+row[LOCAL_BALANCE], row[LOCAL_CARRY] = fill(row[LOCAL_BALANCE], row[LOCAL_BURST], 0, row[LOCAL_CARRY])
 
 local outcome, retry = OK, 0
 cost = max(0, cost)

@@ -189,7 +189,8 @@ local function fill(balance, limit, n, carry)
 end
 
 -- Advances a bucket from its mark to seen, and keeps room free for what another
--- caller may still mint up to the raw clock. Returns balance, mark and carry.
+-- caller may still mint up to the raw clock, rounded up; one that is full up to
+-- the raw clock keeps no fraction. Returns balance, mark and carry.
 local function mint_bucket(x, per, limit, seen, raw, balance, mark, carry)
   if seen > mark then
     local n
@@ -198,7 +199,9 @@ local function mint_bucket(x, per, limit, seen, raw, balance, mark, carry)
     mark = seen
   end
   if raw > mark then
-    local n = mint(x, per, raw - mark, carry)
+    local n, rest = mint(x, per, raw - mark, carry)
+    if n == 0 and balance >= limit then return max(0, limit), raw, 0 end
+    if n > 0 and rest > 0 then n = n + 1 end
     balance = max(0, min(balance, limit - n))
   end
   return balance, mark, carry
