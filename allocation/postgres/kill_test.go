@@ -77,10 +77,23 @@ func (s *spender) answered(t *testing.T, l lease.State) {
 	}
 }
 
+// slowCommits makes each commit take a while, so that a kill often hits one.
+const slowCommits = `
+CREATE FUNCTION test_wait() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_sleep(0.01);
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER test_wait AFTER UPDATE ON pools
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION test_wait();
+`
+
 // Seen to catch: a reply before the commit, which a crash takes back.
 func TestAServerKilledUnderLoadLosesNoAnswerAndGrantsNothingTwice(t *testing.T) {
 	server := testpg.New(t, testpg.Options{NoFsync: true})
-	s := open(t, server.Database(t), postgres.Options{
+	url := server.Database(t)
+	(&fakeTime{t: t, url: url}).exec(slowCommits)
+	s := open(t, url, postgres.Options{
 		Check: true, RetryFor: 200 * time.Millisecond, Timeout: 2 * time.Second, CommitTimeout: 2 * time.Second,
 	})
 	allocator := allocation.NewAllocator(s, allocation.Config{})
@@ -105,6 +118,9 @@ func TestAServerKilledUnderLoadLosesNoAnswerAndGrantsNothingTwice(t *testing.T) 
 	for _, name := range budgets {
 		var spent lease.Tokens
 		state := get(t, s, name)
+		if n := state.Pools[0].Totals.Alarms; n != 0 {
+			t.Errorf("%s: %d reports told of more than was on record", name, n)
+		}
 		for _, sp := range spenders {
 			if sp.budget != name {
 				continue
