@@ -121,7 +121,7 @@ func (s Step) applyShare(l *Lease, st *lease.State) {
 	}
 	l.X = st.X
 	l.Beta = max(beta, l.leastBeta())
-	l.Balance = min(add(l.Balance, given), l.Beta-l.counted())
+	l.Balance, l.Carry = fill(l.Balance, l.Beta-l.counted(), given, l.Carry)
 }
 
 // createFrom is what InstallCreatesRow does wrong.

@@ -43,5 +43,5 @@ func (b *Local) change(rate lease.Rate, burst lease.Tokens) {
 		b.Carry = 0
 	}
 	b.Rate, b.Burst = rate, max(0, burst)
-	b.Balance = min(b.Balance, b.Burst)
+	b.Balance, b.Carry = fill(b.Balance, b.Burst, 0, b.Carry)
 }

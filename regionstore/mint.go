@@ -39,7 +39,9 @@ func (l *Lease) mint(seen, now lease.Time) {
 // mint advances a bucket from its mark to seen; an earlier seen mints nothing.
 // Another caller may mint the time from the mark to now, the raw clock, in its
 // next step; so room for that is kept free, or a bucket that was full all the
-// time could be spent from and filled again in one instant.
+// time could be spent from and filled again in one instant. The room is rounded
+// up, and a bucket that was full up to now keeps no fraction of a token: with
+// what it may still mint it never holds more than its cap, not even in parts.
 func mint(rate lease.Rate, limit lease.Tokens, seen, now lease.Time,
 	balance lease.Tokens, mark lease.Time, carry int64,
 ) (lease.Tokens, lease.Time, int64) {
@@ -50,7 +52,13 @@ func mint(rate lease.Rate, limit lease.Tokens, seen, now lease.Time,
 		mark = seen
 	}
 	if now > mark {
-		n, _ := rate.Mint(now.Sub(mark), carry)
+		n, rest := rate.Mint(now.Sub(mark), carry)
+		switch {
+		case n == 0 && balance >= limit:
+			return max(0, limit), now, 0
+		case n > 0 && rest > 0:
+			n++
+		}
 		balance = max(0, min(balance, limit-n))
 	}
 	return balance, mark, carry
