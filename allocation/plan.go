@@ -184,6 +184,15 @@ func finite(d float64) float64 {
 	return min(d, float64(lease.MaxTokens))
 }
 
+// demandWeight is a region's weight in a division by demand, at least 1.
+func demandWeight(demand, all float64) int64 {
+	const fine = 1e6
+	if !(demand < all) {
+		return fine
+	}
+	return max(1, int64(fine*demand/all))
+}
+
 // wholeTokens rounds an amount up to tokens, at most limit.
 func wholeTokens(amount float64, limit lease.Tokens) lease.Tokens {
 	if !(amount > 0) {

@@ -214,7 +214,7 @@ func (d *dynamicPlan) sizeTinyLumps(inventory float64) {
 		claims[i] = claim{key: r.name, weight: 1, demand: r.waiting, floor: r.waiting}
 		if d.sumX > 0 && d.perSec[i] > 0 {
 			claims[i].demand = total
-			claims[i].weight = max(1, int64(1e6*d.perSec[i]/d.sumX))
+			claims[i].weight = demandWeight(d.perSec[i], d.sumX)
 		}
 	}
 	for i, n := range waterfill(claims, total) {

@@ -12,28 +12,33 @@ const quotaTau = 2 * time.Second
 
 // planDynamicQuota sizes lumps by demand, in pieces of at most a hundredth of
 // the quota or what a round trip needs: a lost store costs that, not the
-// month. When what is left of the window cannot fill all lumps, it is divided
-// by demand and what lies idle is recalled.
+// month. When the pool cannot fill all lumps, what is left of the window,
+// wherever it lies, is divided by demand, and what lies idle is recalled.
 func planDynamicQuota(regions []regionView, p *Pool) []Target {
 	targets := make([]Target, len(regions))
-	claims := make([]claim, len(regions))
-	asked, left := lease.Tokens(0), max(0, p.Available)
+	lack, left, demand := lease.Tokens(0), max(0, p.Available), 0.0
 	for i, r := range regions {
 		piece := quotaPiece(r, p.Burst)
 		targets[i] = Target{Region: r.name, Lumps: true, Lump: piece, Piece: piece, Keep: lease.MaxTokens}
-		claims[i] = claim{key: r.name, weight: r.weight}
 		if r.active && !r.idle() {
-			claims[i].demand = piece
-			asked = min(lease.MaxTokens, asked+piece)
+			lack = min(lease.MaxTokens, lack+max(0, piece-r.lump))
+			demand += r.demand
 		}
 		left = min(lease.MaxTokens, left+r.lump)
 	}
-	if asked <= left {
+	if lack <= max(0, p.Available) {
 		return targets
+	}
+	claims := make([]claim, len(regions))
+	for i, r := range regions {
+		claims[i] = claim{key: r.name, weight: demandWeight(r.demand, demand)}
+		if r.active && !r.idle() {
+			claims[i].demand = targets[i].Lump
+		}
 	}
 	for i, n := range waterfill(claims, left) {
 		t := &targets[i]
-		t.Lump = max(n, min(regions[i].waiting, left))
+		t.Lump = max(n, min(regions[i].waiting, left, p.Burst))
 		t.Keep = t.Lump
 	}
 	return targets
