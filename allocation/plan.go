@@ -2,6 +2,8 @@ package allocation
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -119,33 +121,44 @@ func planned(s *State, p *Pool, now lease.Time) []regionView {
 		}
 	}
 	for i := range views {
-		observe(&views[i], s, p, now)
+		views[i].rtt = unknownRTT
+	}
+	for i := range s.Regions {
+		if v := viewOf(views, s.Regions[i].Name); v != nil {
+			heard(v, &s.Regions[i], p, s.Budget.TTL, now)
+		}
+	}
+	for i := range s.Leases {
+		if l := &s.Leases[i]; l.Ending == Open && l.Window == p.Start {
+			counted(viewOf(views, l.Region), l)
+		}
 	}
 	return views
 }
 
-// observe adds to a view what the ledger has heard and counts.
-func observe(v *regionView, s *State, p *Pool, now lease.Time) {
-	v.rtt = unknownRTT
-	for i := range s.Regions {
-		if r := &s.Regions[i]; r.Name == v.name {
-			heard(v, r, p, s.Budget.TTL, now)
-		}
+// viewOf finds a region among views sorted by name; nil if it is not planned.
+func viewOf(views []regionView, name string) *regionView {
+	i, found := slices.BinarySearchFunc(views, name, func(v regionView, name string) int {
+		return strings.Compare(v.name, name)
+	})
+	if !found {
+		return nil
 	}
-	for i := range s.Leases {
-		l := &s.Leases[i]
-		if l.Region != v.name || l.Ending != Open || l.Window != p.Start {
-			continue
-		}
-		switch l.Kind {
-		case lease.Paced:
-			v.x += l.X
-		case lease.Lump:
-			v.lump += l.Hold
-		}
+	return &views[i]
+}
+
+// counted adds what the ledger counts in an unended lease.
+func counted(v *regionView, l *Lease) {
+	switch {
+	case v == nil:
+	case l.Kind == lease.Paced:
+		v.x += l.X
+	case l.Kind == lease.Lump:
+		v.lump += l.Hold
 	}
 }
 
+// heard adds what the region has said.
 func heard(v *regionView, r *Region, p *Pool, ttl time.Duration, now lease.Time) {
 	weight := freshness(now.Sub(r.SeenAt), ttl)
 	v.active = weight > 0
