@@ -8,9 +8,13 @@ import (
 )
 
 // localBucket is one process's part of a budget's local allowance, for when
-// the store is down too: a bucket of 1/agents of it that starts empty and
-// that no reconnection refills. Its entry's mutex guards it.
+// the store is down too: a bucket of 1/agents of it that starts empty at each
+// outage and that no reconnection refills. So all the processes of a region
+// together never have more than one such bucket mints in an outage. Its
+// entry's mutex guards it.
 type localBucket struct {
+	// primary is the store whose outage it lives through.
+	primary string
 	balance lease.Tokens
 	carry   int64
 	mark    time.Duration
@@ -30,6 +34,16 @@ func (l *localBucket) takeCredit(cost lease.Tokens) bool {
 	}
 	l.credit -= cost
 	return true
+}
+
+// outage empties the bucket unless it has lived through this outage of the
+// store: the same primary, which last answered at the given time, before the
+// bucket was used.
+func (l *localBucket) outage(primary string, answered time.Duration) {
+	if l.started && (primary != l.primary || answered > l.mark) {
+		l.started, l.balance, l.carry = false, 0, 0
+	}
+	l.primary = primary
 }
 
 // take takes cost, whole or not at all, and otherwise says when it could

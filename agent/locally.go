@@ -31,6 +31,8 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot, cost lease.Tokens) (ok 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	primary := d.opt.Store.Primary(e.name)
+	e.local.outage(primary, d.primary.answered(primary))
 	ok, retry = e.local.take(l.policy.OnFailure, int64(d.opt.MaxAgents), cost, d.opt.Now())
 	if ok {
 		d.stats.LocalProcess.Add(int64(cost))

@@ -29,6 +29,9 @@ type primary struct {
 	seen    lease.Time
 	at      time.Duration
 	breaker breaker
+	// answered is when a call last succeeded, on this process's clock; 0 for
+	// never.
+	answered time.Duration
 }
 
 func newPrimaries(clocks lease.Clocks) *primaries {
@@ -87,5 +90,16 @@ func (p *primaries) allow(name string, now time.Duration) bool {
 func (p *primaries) report(name string, now time.Duration, ok bool) (opened bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.get(name).breaker.report(now, ok)
+	known := p.get(name)
+	if ok {
+		known.answered = now
+	}
+	return known.breaker.report(now, ok)
+}
+
+// answered is when a call to the named primary last succeeded.
+func (p *primaries) answered(name string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.get(name).answered
 }
