@@ -180,7 +180,6 @@ func TestRequestsShareCommits(t *testing.T) {
 }
 
 // A caller that leaves does not take its commit along.
-// Fault seen to be caught: the caller's context given to the store.
 func TestLeavingCallerDoesNotCancelTheCommit(t *testing.T) {
 	slow := newGate(ledger(t, 100))
 	alloc := allocation.NewAllocator(slow, allocation.Config{})
