@@ -22,7 +22,9 @@ type bench struct {
 	t   rapid.TB
 	now time.Duration
 	// step is added to now by every reading of the clock.
-	step    time.Duration
+	step time.Duration
+	// skew is how far the store's clock has stepped.
+	skew    time.Duration
 	store   *faultyStore
 	decider *Decider
 	stats   *Stats
@@ -34,6 +36,8 @@ type bench struct {
 type faultyStore struct {
 	*regionmemory.Store
 	down bool
+	// unknown makes settlements happen without anybody hearing so.
+	unknown bool
 	// after, when set, runs after the next take.
 	after func()
 }
@@ -65,14 +69,18 @@ func (s *faultyStore) Settle(ctx context.Context, list []regionstore.Settle) ([]
 	if s.down {
 		return nil, errDown
 	}
-	return s.Store.Settle(ctx, list)
+	outcomes, err := s.Store.Settle(ctx, list)
+	if s.unknown {
+		return nil, errDown
+	}
+	return outcomes, err
 }
 
 func newBench(t rapid.TB, budgets ...policy.Budget) *bench {
 	b := &bench{t: t, now: time.Hour, stats: &Stats{}}
 	lives := 0
 	b.store = &faultyStore{Store: regionmemory.New(
-		func() lease.Time { return epoch.Add(b.now) },
+		func() lease.Time { return epoch.Add(b.now + b.skew) },
 		func() string { lives++; return fmt.Sprintf("life-%d", lives) },
 		regionstore.DefaultConfig())}
 	b.decider = b.process()
@@ -129,7 +137,7 @@ func (b *bench) grant(budget string, n lease.Tokens, share lease.State) {
 
 // view reads a wallet as it stands.
 func (b *bench) view(budget string) regionstore.View {
-	views, err := b.store.Read(context.Background(), []string{budget}, []regionstore.Now{{NotAfter: epoch.Add(b.now)}})
+	views, err := b.store.Read(context.Background(), []string{budget}, []regionstore.Now{{NotAfter: epoch.Add(b.now + b.skew)}})
 	if err != nil {
 		b.t.Fatalf("%v", err)
 	}
@@ -610,5 +618,29 @@ func TestTinyBudgetsStrandNothing(t *testing.T) {
 	}
 	if allowed != 6 || b.stats.Prefetched.Load() != 0 {
 		t.Errorf("%d of 6 allowed, %d prefetched", allowed, b.stats.Prefetched.Load())
+	}
+}
+
+func TestExplain(t *testing.T) {
+	b := newBench(t, lumps("acme/x"))
+	if _, err := b.decider.Explain(context.Background(), "acme/y"); lease.CodeOf(err) != lease.UnknownBudget {
+		t.Errorf("an unknown name: %v", err)
+	}
+	b.grant("acme/x", 7, lease.State{X: perSecond(1), Beta: 10, Granted: 3})
+	b.decider.Tell("acme/x", Hint{Refused: lease.PoolEmpty, Until: b.now + time.Second}, false)
+	b.decide(named(11, "acme/x"))
+	x, err := b.decider.Explain(context.Background(), "acme/x")
+	if err != nil || x.Err != nil || !x.Row {
+		t.Fatalf("%v %v %v", err, x.Err, x.Row)
+	}
+	if x.Leases[0].Live != 3 || x.Leases[2].Live != 7 || x.Leases[0].Beta != 10 || x.Leases[2].Remains <= 0 {
+		t.Errorf("leases: %+v", x.Leases)
+	}
+	if x.DeniedCost != 11 || x.LastDenial.Reason != "pool_empty" || x.Refused != lease.PoolEmpty || x.DemandTotal != 11 {
+		t.Errorf("%+v", x)
+	}
+	b.store.down = true
+	if x, _ = b.decider.Explain(context.Background(), "acme/x"); x.Budget.Name != "acme/x" {
+		t.Errorf("with the store down: %+v", x)
 	}
 }

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
+)
+
+// Explanation says where a budget's tokens are, as one agent sees it now, and
+// so why a request was denied.
+type Explanation struct {
+	Budget policy.Budget
+	// Row is false when the region's store holds no wallet: then the rest of the
+	// store's part is zero.
+	Row    bool
+	Leases [lease.Kinds]LeasePart
+	// Process is what this process holds in its memory, and until when.
+	Process      lease.Tokens
+	ProcessUntil time.Duration
+	// DemandTotal is the region's cumulative offered cost; Rate this process's
+	// own estimate, in tokens per second.
+	DemandTotal lease.Tokens
+	Rate        float64
+	// Refused is the ledger's last refusal, while it counts as evidence, with
+	// the time it still does.
+	Refused    lease.Shortage
+	RefusedFor time.Duration
+	RetryAfter time.Duration
+	// Final is set when the ledger does not serve the budget here; Unreachable
+	// while Syncs fail.
+	Final       lease.Code
+	Unreachable bool
+	// DeniedCost is the smallest cost that is denied from memory now; 0 for none.
+	DeniedCost lease.Tokens
+	LastDenial Answer
+	// LocalStore and LocalProcess are admissions without a lease.
+	LocalStore, LocalProcess lease.Tokens
+	Waiters                  int
+	// Err is set when the store could not be read.
+	Err error
+}
+
+// LeasePart is one lease of an Explanation.
+type LeasePart struct {
+	Kind        lease.Kind
+	Incarnation lease.Incarnation
+	Seq         uint64
+	Pending     bool
+	Closed      bool
+	Ended       bool
+	// Live could be taken now; Prefetched is what processes hold, as far as the
+	// store knows.
+	Live, Prefetched        lease.Tokens
+	Granted, Used, Returned lease.Tokens
+	X                       lease.Rate
+	Beta                    lease.Tokens
+	// Remains is the time to the deadline; not above 0 when dead or never
+	// granted.
+	Remains time.Duration
+}
+
+// Explain looks at a budget without changing anything. It returns an error
+// with code UnknownBudget for a name that is not listed.
+func (d *Decider) Explain(ctx context.Context, budget string) (Explanation, error) {
+	e := d.entry(budget)
+	if e == nil {
+		return Explanation{}, lease.Errorf(lease.UnknownBudget, "budget", "no budget named %q", budget)
+	}
+	x := d.explainProcess(e)
+	primary, sent := d.opt.Store.Primary(budget), d.opt.Now()
+	var views []regionstore.View
+	x.Err = d.call(ctx, primary, "read", func(ctx context.Context) (err error) {
+		views, err = d.opt.Store.Read(ctx, []string{budget}, []regionstore.Now{d.bound(e, primary, sent)})
+		return err
+	})
+	if x.Err == nil {
+		d.saw(e, primary, sent, &views[0])
+		x.fromView(&views[0])
+	}
+	return x, nil
+}
+
+// Explain is Decider.Explain.
+func (r *Runner) Explain(ctx context.Context, budget string) (Explanation, error) {
+	return r.decider.Explain(ctx, budget)
+}
+
+func (d *Decider) explainProcess(e *entry) Explanation {
+	now := d.opt.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := Explanation{
+		Budget: *e.policy.Load(), Process: e.pocket.live(now), Rate: e.rate,
+		Final: e.hint.Final, Unreachable: e.hint.Unreachable,
+		LastDenial: e.denial.answer, LocalProcess: e.local.total, Waiters: e.waiters,
+	}
+	for _, q := range e.pocket.parts {
+		x.ProcessUntil = max(x.ProcessUntil, q.deadline-now)
+	}
+	if e.hint.refused(now) {
+		x.Refused, x.RefusedFor, x.RetryAfter = e.hint.Refused, e.hint.Until-now, max(0, e.hint.Retry-now)
+	}
+	if now < e.denial.until {
+		x.DeniedCost = e.denial.cost
+	}
+	return x
+}
+
+func (x *Explanation) fromView(v *regionstore.View) {
+	x.Row = v.Outcome != regionstore.Missing
+	x.DemandTotal, x.LocalStore = v.Row.DemandTotal, v.Row.Local.Total
+	for i := range v.Row.Leases {
+		l := &v.Row.Leases[i]
+		x.Leases[i] = LeasePart{
+			Kind: lease.Kind(i + 1), Incarnation: l.Incarnation, Seq: l.Seq, Pending: l.Pending,
+			Closed: l.Closed, Ended: l.Ended, Live: v.Live[i], Prefetched: counted(l),
+			Granted: l.Granted, Used: l.Used, Returned: l.Returned,
+			X: l.X, Beta: l.Beta, Remains: v.Remains[i],
+		}
+	}
+}
