@@ -50,31 +50,113 @@ func (b Budget) ceiling(d Deployment) Ceiling {
 	c.Terms = append(c.Terms,
 		Term{"clock drift", ceil(drift)},
 		Term{"rounding of minting", 1})
-	if b.OnFailure.Mode == AllowLocal {
-		local := new(big.Rat).Add(tokensRat(b.OnFailure.Burst), minted(b.OnFailure.Rate, w))
-		each := ceil(local)
-		c.Terms = append(c.Terms, Term{
-			fmt.Sprintf("local allowance of %d regions at %d", len(b.Regions), each),
-			times(each, len(b.Regions)),
-		})
+	regions := len(b.Regions)
+	if stores, processes := b.LocalSurcharge(d, regions, w); stores > 0 {
+		c.Terms = append(c.Terms, Term{fmt.Sprintf("local allowance of %d regions at %d", regions, stores/lease.Tokens(max(1, regions))), stores})
+		if processes > 0 {
+			c.Terms = append(c.Terms, Term{"local allowance in processes while stores are away", processes})
+		}
 	}
-	if b.OnStoreLoss == Regrant && d.ReplicatedStores {
-		c.Terms = append(c.Terms, Term{"shares regranted while an isolated old primary still spends", b.regrantable(w)})
+	c.Float = c.left()
+	if b.RegrantSurcharge(d, regions, w) > 0 {
+		c.regrant(b, d, w)
 	}
+	return c
+}
 
+// left is Accepted less the terms.
+func (c Ceiling) left() lease.Tokens {
 	left := tokensRat(c.Accepted)
 	for _, t := range c.Terms {
 		left.Sub(left, tokensRat(t.Tokens))
 	}
-	c.Float = floor(left)
-	return c
+	return floor(left)
 }
 
-// regrantable is the most that isolated old primaries could spend within w of
-// shares that were regranted meanwhile: each region's cap and its minting. The
-// shares of a dynamic budget may come to the whole contract.
-func (b Budget) regrantable(w time.Duration) lease.Tokens {
-	return ceil(new(big.Rat).Add(tokensRat(b.Contract.Burst), minted(b.Contract.Rate, w)))
+// regrant adds the term of regranted shares. The caps of a dynamic budget's
+// shares may come to burst and float together, so the term rises with the very
+// float that it lowers: by one per region for each token.
+func (c *Ceiling) regrant(b Budget, d Deployment, w time.Duration) {
+	b.Float = 0
+	left := max(0, c.Float-b.RegrantSurcharge(d, len(b.Regions), w))
+	if b.Strategy == Dynamic {
+		left /= lease.Tokens(1 + len(b.Regions))
+	}
+	b.Float = left
+	c.Terms = append(c.Terms, Term{
+		"shares regranted while an isolated old primary still spends", b.RegrantSurcharge(d, len(b.Regions), w),
+	})
+	if c.Float = c.left(); c.Float > 0 {
+		c.Float = left // what the division leaves over is not worth a term of its own
+	}
+}
+
+// LocalSurcharge is the most that regions may admit without a lease within w:
+// in their stores, and in processes whose store is away. Both are 0 unless the
+// failure mode is AllowLocal.
+//
+// A store's bucket holds its burst and mints all the time. A promotion may
+// leave two of them minting until the old primary has stopped. A process's
+// bucket starts empty at each outage of its store and mints during it, so all
+// of a region's together have no more than one bucket mints in an outage, and
+// no more than one bucket may admit within w. All of them run on clocks that
+// may be fast. What a region admits is a whole number of tokens, and a bucket
+// holds no fraction above its burst, so the fraction at the end is cut off.
+func (b Budget) LocalSurcharge(d Deployment, regions int, w time.Duration) (stores, processes lease.Tokens) {
+	f := b.OnFailure
+	if f.Mode != AllowLocal {
+		return 0, 0
+	}
+	fast := func(w time.Duration) *big.Rat {
+		return new(big.Rat).Mul(minted(f.Rate, w), big.NewRat(1_000_000+d.Clocks.DriftPPM, 1_000_000))
+	}
+	bucket := new(big.Rat).Add(tokensRat(f.Burst), fast(w))
+	store := new(big.Rat).Set(bucket)
+	if d.ReplicatedStores {
+		second := bucket
+		if d.StoreIsolation > 0 {
+			second = least(bucket, fast(d.StoreIsolation))
+		}
+		store.Add(store, second)
+	}
+	process := least(bucket, fast(d.StoreOutage))
+	return times(floor(store), regions), times(floor(process), regions)
+}
+
+// RegrantSurcharge is the most that isolated old primaries could spend within
+// w of shares that were regranted meanwhile, if each region's store fails over
+// once: what the share held, at most its cap, and what it goes on minting
+// while the old primary accepts writes. It is 0 with standalone stores, whose
+// restart proves the balance gone, with Wait, and for a quota, which has no
+// shares.
+//
+// The parts of a static budget are fixed, so all regions' together are one
+// contract; those of an independent one are a contract each. A dynamic
+// budget's rate and caps move on as soon as they are regranted, so that each
+// region's may have been all there is.
+func (b Budget) RegrantSurcharge(d Deployment, regions int, w time.Duration) lease.Tokens {
+	if !d.ReplicatedStores || b.OnStoreLoss != Regrant || b.Contract.IsQuota() {
+		return 0
+	}
+	if d.StoreIsolation > 0 {
+		w = min(w, d.StoreIsolation)
+	}
+	share := new(big.Rat).Mul(minted(b.Contract.Rate, w), big.NewRat(1_000_000+d.Clocks.DriftPPM, 1_000_000))
+	share.Add(share, tokensRat(b.Contract.Burst))
+	switch b.Strategy {
+	case Static:
+		regions = 1
+	case Dynamic:
+		share.Add(share, tokensRat(b.Float))
+	}
+	return times(ceil(share), regions)
+}
+
+func least(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
 }
 
 // minted is rate·w, exact.

@@ -15,6 +15,13 @@ type Deployment struct {
 	// ReplicatedStores says that regions' stores fail over to replicas, so that
 	// an isolated old primary may go on spending a share that was regranted.
 	ReplicatedStores bool
+	// StoreIsolation is how long an isolated old primary goes on accepting
+	// writes after another was promoted; 0 if nothing bounds it.
+	StoreIsolation time.Duration
+	// StoreOutage is how long a region's store may be away from a process that
+	// is to decide, all outages that one window touches taken together; 0 for
+	// never. It bounds what processes admit of a local allowance by themselves.
+	StoreOutage time.Duration
 }
 
 // DefaultDeployment has the default clocks and standalone stores.
@@ -269,6 +276,12 @@ func (f *faults) overAdmission(b *Budget, d Deployment) {
 	}
 	if o.Within != 0 && b.OnFailure.Mode == AllowLocal && len(b.Regions) == 0 {
 		f.add("regions", "must be named, so that their local allowances can be counted in the percentage")
+	}
+	if o.Within != 0 && d.ReplicatedStores && b.OnStoreLoss == Regrant && len(b.Regions) == 0 {
+		f.add("regions", "must be named, so that what their isolated old primaries may spend can be counted in the percentage; or choose on_store_loss: wait")
+	}
+	if d.StoreIsolation < 0 || d.StoreOutage < 0 {
+		f.add("over_admission.percent", "cannot be computed with a negative isolation or outage of stores")
 	}
 	if o.Within != 0 && (d.Clocks.DriftPPM < 0 || d.Clocks.DriftPPM > 500_000) {
 		f.add("over_admission.percent", "cannot be computed with a clock drift of %d ppm, must be 0 to 500000", d.Clocks.DriftPPM)

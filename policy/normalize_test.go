@@ -88,10 +88,58 @@ func TestFloatOfAPercentage(t *testing.T) {
 	replicated := policy.DefaultDeployment()
 	replicated.ReplicatedStores = true
 	_, err = b.Normalize(replicated)
-	mention(t, err, "over_admission.percent", "200 accepted", "2 clock drift", "1 rounding", "4000 shares regranted", "= -3803", "on_store_loss: wait")
+	mention(t, err, "over_admission.percent", "200 accepted", "2 clock drift", "1 rounding", "8004 shares regranted", "= -7807", "on_store_loss: wait")
 	b.OnStoreLoss = policy.Wait
 	if b, err = b.Normalize(replicated); err != nil || b.Float != 197 {
 		t.Errorf("replicated stores with wait: float %d, %v; want 197", b.Float, err)
+	}
+}
+
+// What a percentage must leave room for beside the budget's own numbers, in
+// what the deployment declares. Seen to catch, each alone: drift left out of a
+// local bucket, processes not counted, the second bucket of a promotion not
+// counted, the float left out of a regranted cap.
+func TestFloatLeavesRoomForTheDeployment(t *testing.T) {
+	for _, c := range []struct {
+		note   string
+		budget func(*policy.Budget)
+		deploy func(*policy.Deployment)
+		want   lease.Tokens
+	}{
+		// 200 accepted - 2 drift - 1 rounding - 2·floor(20 + 20·2·1.001).
+		{"as documented", nil, nil, 77},
+		// Each region's processes mint 20·1.001 in a second.
+		{"stores away for a second", nil, func(d *policy.Deployment) { d.StoreOutage = time.Second }, 77 - 2*20},
+		// ... and never more than a bucket admits in the window.
+		{"stores away for a minute", func(b *policy.Budget) { b.OverAdmission.MilliPercent = 10_000 },
+			func(d *policy.Deployment) { d.StoreOutage = time.Minute }, 400 - 3 - 2*60 - 2*60},
+		// Two buckets of floor(2·(20 + 40.04)).
+		{"promotions", func(b *policy.Budget) { b.OverAdmission.MilliPercent, b.OnStoreLoss = 10_000, policy.Wait },
+			func(d *policy.Deployment) { d.ReplicatedStores = true }, 400 - 3 - 2*120},
+		// ... of floor(20 + 40.04 + 20·0.5·1.001).
+		{"promotions, isolation known", func(b *policy.Budget) { b.OnStoreLoss = policy.Wait },
+			func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 500*time.Millisecond }, 197 - 2*70},
+		// 50 % of 102,000 are 51,000; drift 100, rounding 1, and two shares of
+		// ceil(2000 + float + 1000·10·1.001) each.
+		{"regrants", func(b *policy.Budget) {
+			b.OnFailure, b.OverAdmission = policy.Failure{}, policy.OverAdmission{MilliPercent: 50_000, Within: 100 * time.Second}
+		}, func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 10*time.Second }, (51_000 - 101 - 2*12_010) / 3},
+	} {
+		b, d := search(t), policy.DefaultDeployment()
+		if c.budget != nil {
+			c.budget(&b)
+		}
+		if c.deploy != nil {
+			c.deploy(&d)
+		}
+		if b, err := b.Normalize(d); err != nil || b.Float != c.want {
+			t.Errorf("%s: float %d, %v; want %d", c.note, b.Float, err, c.want)
+		}
+	}
+	b, d := search(t), policy.DefaultDeployment()
+	b.Regions, b.OnFailure, d.ReplicatedStores = nil, policy.Failure{}, true
+	if _, err := b.Normalize(d); !hasField(err, "regions") {
+		t.Errorf("regranted shares of unnamed regions: %v", err)
 	}
 }
 
