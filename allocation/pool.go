@@ -48,9 +48,9 @@ func (p *Pool) advance(now lease.Time) {
 }
 
 // credit adds n tokens, as far as they fit under Burst and the ceiling; the
-// rest is clamped. A full bucket also forgets its remainder, as it would
-// otherwise hold a part of a token too many. Tokens that are already there
-// are never taken away.
+// rest is clamped. A full pool also forgets the remainder of its minting: it
+// would otherwise hold a part of a token too many. Tokens that are already
+// there are never taken away.
 func (p *Pool) credit(n lease.Tokens) {
 	limit := min(p.Burst, p.ceiling()-p.Outstanding)
 	if mutant.On(mutant.CeilingIgnoresOutstanding) {
@@ -59,7 +59,7 @@ func (p *Pool) credit(n lease.Tokens) {
 	fits := min(n, max(0, limit-p.Available))
 	p.Available += fits
 	p.Totals.Clamped += n - fits
-	if fits < n {
+	if p.Available >= limit {
 		p.Carry = 0
 	}
 }
