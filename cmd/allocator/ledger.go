@@ -72,6 +72,8 @@ func deploymentFlags(cmd *cobra.Command) *policy.Deployment {
 	f.DurationVar(&d.Clocks.BackStep, "clock-back-step", d.Clocks.BackStep, "largest backward step of a region's store clock")
 	f.DurationVar(&d.Clocks.Quantum, "clock-quantum", d.Clocks.Quantum, "coarsest timer in the path")
 	f.BoolVar(&d.ReplicatedStores, "replicated-stores", d.ReplicatedStores, "regions' stores fail over to replicas: count what an isolated old primary may spend")
+	f.DurationVar(&d.StoreIsolation, "store-isolation", d.StoreIsolation, "how long an isolated old primary goes on accepting writes; 0 for as long as it likes")
+	f.DurationVar(&d.StoreOutage, "store-outage", d.StoreOutage, "how long a region's store may be away from its agents: count what processes may then admit by themselves")
 	return &d
 }
 
@@ -80,6 +82,9 @@ func checkDeployment(d *policy.Deployment) error {
 	c := d.Clocks
 	if c.DriftPPM < 0 || c.DriftPPM > 500_000 || c.BackStep < 0 || c.BackStep > time.Hour || c.Quantum < 0 || c.Quantum > time.Minute {
 		return cli.Usagef("clock bounds must be 0 to 500000 ppm, 0 to 1h of back step, and 0 to 1m of quantum")
+	}
+	if d.StoreIsolation < 0 || d.StoreOutage < 0 {
+		return cli.Usagef("--store-isolation and --store-outage must not be negative")
 	}
 	return nil
 }
