@@ -9,7 +9,7 @@
 local VERSION = 1
 local RESERVE, PACED, LUMP = 1, 2, 3
 local OK, MISSING, STALE, DEAD, SHORT, BUSY = 1, 2, 3, 4, 5, 6
-local ACTIVE, ENDED, NOT_PLANNED = 1, 2, 3
+local ENDED, NOT_PLANNED = 2, 3 -- of a state; any other is active
 local SPAN = PROCESS_DEADLINE + PROCESS_GUARD
 
 local min, max = math.min, math.max
