@@ -8,6 +8,8 @@ import (
 	"github.com/ration-dev/ration/policy"
 )
 
+func lease64(f float64) lease.Tokens { return lease.Tokens(f) }
+
 func perSecond(n lease.Tokens) lease.Rate { return lease.Rate{Tokens: n, Per: time.Second} }
 
 func bucket(name string, rate, burst lease.Tokens, s policy.Strategy, regions ...string) policy.Budget {

@@ -20,6 +20,8 @@ const (
 	// bucket lasts gatherWhere or more.
 	gatherFor   = 250 * time.Millisecond
 	gatherWhere = time.Second
+	// gatherNews is how long news that moves tokens waits.
+	gatherNews = 20 * time.Millisecond
 	listEvery   = time.Second
 	leadEvery   = time.Second
 	leadFor     = 3 * time.Second
@@ -382,6 +384,10 @@ func (k *Keeper) onUrgent(e Urgent) {
 	}
 	w.urgent = true
 	k.hurry(w)
+	if i := slices.Index(k.gathering, w); i >= 0 {
+		k.gathering = slices.Delete(k.gathering, i, i+1)
+		k.ready[0] = append(k.ready[0], w)
+	}
 }
 
 func (k *Keeper) onLed(e Led) {

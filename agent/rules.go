@@ -123,10 +123,16 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 	if unsaid := float64(l.Used - l.Sent.Used); unsaid >= 1 && unsaid > 0.1*float64(w.budget.Contract.Limit())/float64(regions) {
 		return true
 	}
-	if moved := math.Abs(w.demand.rate - w.sentDemand); moved > 0.1*max(w.demand.rate, w.sentDemand)+2*w.demand.noise() {
+	if w.demandMoved() {
 		return true
 	}
 	return since >= k.beat(w) && (l.Used > l.Sent.Used || w.demand.rate != w.sentDemand)
+}
+
+// demandMoved reports whether demand left the noise around what was said last.
+func (w *ward) demandMoved() bool {
+	moved := math.Abs(w.demand.rate - w.sentDemand)
+	return moved > 0.1*max(w.demand.rate, w.sentDemand)+2*w.demand.noise()
 }
 
 // beat is the heartbeat of a budget in use: max(1 s, min(ttl/3, 1/rate)).
