@@ -10,10 +10,10 @@ if packed then
   local lock = cmsgpack.unpack(packed)
   holder, deadline = lock[1], lock[2]
 end
-if holder ~= me and deadline > now then return {id, 0} end
 if ttl <= 0 then
-  redis.call('DEL', KEYS[1])
+  if holder == me then redis.call('DEL', KEYS[1]) end
   return {id, 0}
 end
+if holder ~= me and deadline > now then return {id, 0} end
 redis.call('SET', KEYS[1], cmsgpack.pack({me, now + ttl}), 'PX', whole(math.ceil((ttl + KEEP_MARGIN) / 1000)))
 return {id, 1}
