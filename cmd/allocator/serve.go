@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/ration-dev/ration/allocation/postgres"
 	"github.com/ration-dev/ration/internal/app"
@@ -84,9 +82,12 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err := f.authenticate(); err != nil {
 		return err
 	}
-	secure, err := f.transport()
+	secure, err := app.ServerTLS(f.tlsCert, f.tlsKey)
 	if err != nil {
-		return err
+		return cli.Usagef("%w", err)
+	}
+	if secure == nil && !f.insecure {
+		f.log.Warn("gRPC is in the clear: tokens can be read on the way")
 	}
 	observe, commits := app.CommitDurations()
 	store, err := openPostgres(cmd.Context(), f.database, postgres.Options{
@@ -148,21 +149,4 @@ func (f *serveFlags) authenticate() error {
 	}
 	f.credentials, f.watchCredentials = file, file.Run
 	return nil
-}
-
-func (f *serveFlags) transport() (credentials.TransportCredentials, error) {
-	if (f.tlsCert == "") != (f.tlsKey == "") {
-		return nil, cli.Usagef("--tls-cert and --tls-key go together")
-	}
-	if f.tlsCert == "" {
-		if !f.insecure {
-			f.log.Warn("gRPC is in the clear: tokens can be read on the way")
-		}
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
-	if err != nil {
-		return nil, cli.Usagef("--tls-cert: %w", err)
-	}
-	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), nil
 }

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/ration-dev/ration/internal/app"
 	"github.com/ration-dev/ration/internal/cli"
@@ -113,8 +109,6 @@ func (f *flags) check(cmd *cobra.Command) error {
 		return cli.Usagef("--region %s", policy.CheckName(f.region))
 	case f.tokenFile == "" && f.token() == "" && !f.insecure:
 		return cli.Usagef("--token-file or %s is required (or --insecure, for an allocator that needs no token)", tokenVariable)
-	case (f.tlsCert == "") != (f.tlsKey == ""):
-		return cli.Usagef("--tls-cert and --tls-key go together")
 	case f.maxAgents < 1 || f.storeDeadline <= 0 || f.redisTimeout <= 0:
 		return cli.Usagef("--max-agents must be at least 1, and --store-deadline and --redis-timeout above 0")
 	case c.DriftPPM < 0 || c.DriftPPM > 500_000 || c.BackStep < 0 || c.Quantum < 0:
@@ -128,6 +122,14 @@ func (f *flags) run(cmd *cobra.Command) error {
 		return err
 	}
 	log := cli.NewLog(f.env.err, f.level.Level)
+	dialing, err := f.dialing(log)
+	if err != nil {
+		return err
+	}
+	serverTLS, err := app.ServerTLS(f.tlsCert, f.tlsKey)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
 	store, err := redis.Open(cmd.Context(), redis.Options{
 		Region: f.region, Prefix: f.redisPrefix, Timeout: f.redisTimeout,
 		MasterName: f.sentinel, Cluster: f.cluster, Log: log, Config: f.storeConfig(),
@@ -136,19 +138,11 @@ func (f *flags) run(cmd *cobra.Command) error {
 		return cli.Unreachable(err)
 	}
 	defer func() { _ = store.Shutdown() }()
-	dialing, err := f.dialing(log)
-	if err != nil {
-		return err
-	}
 	conn, err := rpc.Dial(dialing)
 	if err != nil {
 		return cli.Usagef("--allocator: %w", err)
 	}
 	defer conn.Close()
-	serverTLS, err := f.serverTLS()
-	if err != nil {
-		return err
-	}
 	allocator := rpc.NewClient(conn)
 	return serve(cmd.Context(), log, app.NewAgent(app.AgentOptions{
 		Region: f.region, Store: store, Leases: allocator, Policies: allocator, Clocks: f.clocks,
@@ -198,30 +192,11 @@ func (f *flags) dialing(log *slog.Logger) (rpc.Dialing, error) {
 		}
 		return d, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.tlsCA != "" {
-		pem, err := os.ReadFile(f.tlsCA)
-		if err != nil {
-			return d, cli.Usagef("--tls-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return d, cli.Usagef("--tls-ca: %s has no certificate", f.tlsCA)
-		}
+	var err error
+	if d.TLS, err = app.ClientTLS(f.tlsCA); err != nil {
+		return d, cli.Usagef("%w", err)
 	}
-	d.TLS = credentials.NewTLS(config)
 	return d, nil
-}
-
-func (f *flags) serverTLS() (credentials.TransportCredentials, error) {
-	if f.tlsCert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
-	if err != nil {
-		return nil, cli.Usagef("--tls-cert: %w", err)
-	}
-	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}), nil
 }
 
 func (f *flags) storeConfig() regionstore.Config {

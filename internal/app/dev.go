@@ -60,7 +60,7 @@ func NewDev(opt DevOptions) *Dev {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	d := &Dev{opt: opt, meters: newMeters(opt.Budgets)}
+	d := &Dev{opt: opt, meters: newMeters(opt.Budgets, len(opt.Regions))}
 	d.allocator = NewAllocator(AllocatorOptions{
 		Store: ledger.New(wallClock), Credentials: rpc.Insecure{},
 		Listen: d.address(0, 0), HTTP: d.address(0, 1), Log: opt.Log,

@@ -12,7 +12,8 @@ import (
 
 // meters measure what all regions of one process admit.
 type meters struct {
-	all []budgetMeter
+	regions int
+	all     []budgetMeter
 	// latest is the longest time, in microseconds, that a decision took: by so
 	// much the instants at which decisions are counted may be wrong.
 	latest atomic.Int64
@@ -26,8 +27,8 @@ type budgetMeter struct {
 	meter  *overadmission.Meter
 }
 
-func newMeters(budgets []policy.Budget) *meters {
-	m := &meters{}
+func newMeters(budgets []policy.Budget, regions int) *meters {
+	m := &meters{regions: regions}
 	for _, b := range budgets {
 		m.all = append(m.all, budgetMeter{b, overadmission.New(b.Contract, measuredWindows()...)})
 	}
@@ -111,7 +112,7 @@ func (m *meters) read(run time.Duration) []Measured {
 			if length == 0 {
 				length = run
 			}
-			one.Promised = append(one.Promised, overadmission.Promise(b.budget, lease.DefaultClocks(), length)+one.Late)
+			one.Promised = append(one.Promised, overadmission.Promise(b.budget, policy.DefaultDeployment(), m.regions, length)+one.Late)
 		}
 		out = append(out, one)
 	}

@@ -92,17 +92,17 @@ func TestMeterOfAQuota(t *testing.T) {
 
 func TestPromise(t *testing.T) {
 	b := policy.Budget{Contract: bucket(1000, 500), Float: 20, Strategy: policy.Dynamic}
-	clocks := lease.DefaultClocks()
-	if got := overadmission.Promise(b, clocks, 2*time.Second); got != 23 {
+	d := policy.DefaultDeployment()
+	if got := overadmission.Promise(b, d, 3, 2*time.Second); got != 23 {
 		t.Errorf("dynamic: %d, want 20 + 2 of drift + 1", got)
 	}
 	b.OnFailure = policy.Failure{Mode: policy.AllowLocal, Rate: lease.Rate{Tokens: 5, Per: time.Second}, Burst: 10}
 	b.Regions = make([]policy.Region, 3)
-	if got := overadmission.Promise(b, clocks, 2*time.Second); got != 83 {
+	if got := overadmission.Promise(b, d, 3, 2*time.Second); got != 83 {
 		t.Errorf("with local allowances: %d, want 23 + 3·20", got)
 	}
 	b.OnFailure, b.Strategy, b.Float = policy.Failure{}, policy.Independent, 0
-	if got := overadmission.Promise(b, clocks, 2*time.Second); got != 5009 {
+	if got := overadmission.Promise(b, d, 3, 2*time.Second); got != 5009 {
 		t.Errorf("independent: %d, want 2·2500 + 3·(2 + 1)", got)
 	}
 }

@@ -8,38 +8,31 @@ import (
 )
 
 // Promise is the most that a normalized budget may exceed burst + rate·W
-// within any window W: its float, the drift of clocks and one token of
-// rounding; what other regions admit on their own under strategy independent;
-// and what regions admit without a lease where its owner allows that.
-func Promise(b policy.Budget, clocks lease.Clocks, w time.Duration) lease.Tokens {
+// within any window W in a deployment of so many regions: its float, the drift
+// of clocks and one token of rounding; what other regions admit on their own
+// under strategy independent; what regions admit without a lease where its
+// owner allows that; and what isolated stores may go on spending.
+func Promise(b policy.Budget, d policy.Deployment, regions int, w time.Duration) lease.Tokens {
 	c := b.Contract
-	var promised lease.Tokens
-	if c.IsQuota() {
-		if b.Strategy == policy.Independent {
-			promised = lease.Tokens(len(b.Regions)-1) * c.Quota.N
-		}
-		return promised + locals(b, w)
-	}
-	minted := whole(c.Rate, w)
-	promised = b.Float + drift(minted, clocks) + 1
-	if b.Strategy == policy.Independent {
+	stores, processes := b.LocalSurcharge(d, regions, w)
+	promised := stores + processes + b.RegrantSurcharge(d, regions, w)
+	independent := b.Strategy == policy.Independent
+	switch {
+	case c.IsQuota() && independent:
+		return promised + lease.Tokens(len(b.Regions)-1)*c.Quota.N
+	case c.IsQuota():
+		return promised
+	case independent:
 		// Each region rounds and drifts on its own.
-		n := lease.Tokens(len(b.Regions))
-		promised = (n-1)*(c.Burst+minted) + n*(drift(minted, clocks)+1)
+		n, minted := lease.Tokens(len(b.Regions)), whole(c.Rate, w)
+		return promised + (n-1)*(c.Burst+minted) + n*(drift(minted, d.Clocks)+1)
 	}
-	return promised + locals(b, w)
+	return promised + b.Float + drift(whole(c.Rate, w), d.Clocks) + 1
 }
 
 // Late is what a clock error of d in the instants of decisions can add to a
 // measurement.
 func Late(r lease.Rate, d time.Duration) lease.Tokens { return whole(r, d) }
-
-func locals(b policy.Budget, w time.Duration) lease.Tokens {
-	if b.OnFailure.Mode != policy.AllowLocal {
-		return 0
-	}
-	return lease.Tokens(len(b.Regions)) * (b.OnFailure.Burst + whole(b.OnFailure.Rate, w))
-}
 
 // whole is rate·w rounded up.
 func whole(r lease.Rate, w time.Duration) lease.Tokens {
