@@ -1,7 +1,9 @@
 package allocation
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/ration-dev/ration/lease"
 )
@@ -94,4 +96,47 @@ func cloneState(s *State) *State {
 	c.Regions = slices.Clone(s.Regions)
 	c.Locals = slices.Clone(s.Locals)
 	return &c
+}
+
+// Trial is one step of the long poll, for who drives it with a clock of his
+// own: SyncLeases of a request whose single item a caller waits for, unless
+// that would leave the caller with too little. Then held is set, nothing is
+// answered, and retry says when the pool itself may have more.
+func (a *Allocator) Trial(ctx context.Context, req lease.SyncRequest) (reply lease.SyncReply, held bool, retry time.Duration, err error) {
+	if !Holdable(req) {
+		reply, err = a.SyncLeases(ctx, req)
+		return reply, false, 0, err
+	}
+	syncs, reply, err := a.prepare(req)
+	if err != nil || len(syncs) == 0 {
+		return reply, false, 0, err
+	}
+	t := a.trialTask(req.Region, 0, req.Items[0])
+	a.commit(ctx, []*task{&t.task})
+	a.stats.Evaluations.Add(1)
+	if t.err == nil && t.held {
+		return lease.SyncReply{}, true, retryOf(t.reply), nil
+	}
+	a.collect([]*syncTask{t}, &reply)
+	return reply, false, 0, nil
+}
+
+// Holdable reports whether the long poll may hold a request back: nobody
+// else's answer must wait for it.
+func Holdable(req lease.SyncRequest) bool {
+	return len(req.Items) == 1 && req.Items[0].Waiting > 0
+}
+
+// Supersedes reports whether a request that has come ends the wait of a held
+// one, which then is processed as if it had just come.
+func Supersedes(req, held lease.SyncRequest) bool {
+	if req.Region != held.Region {
+		return false
+	}
+	for i := range req.Items {
+		if req.Items[i].Budget == held.Items[0].Budget && newer(req.Items[i].Leases, held.Items[0].Leases) {
+			return true
+		}
+	}
+	return false
 }

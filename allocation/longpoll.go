@@ -25,16 +25,16 @@ type LongPoll struct {
 	waits map[string]map[*wait]struct{} // by budget
 }
 
-// Bounds on a wait: its length, and the time between two trials.
+// LongestHold bounds a wait, TrialGap the time between a wake and its trial.
 const (
-	longestHold = 500 * time.Millisecond
-	trialGap    = 5 * time.Millisecond
+	LongestHold = 500 * time.Millisecond
+	TrialGap    = 5 * time.Millisecond
 	laterTrial  = 100 * time.Millisecond
 )
 
 // NewLongPoll puts the long poll over c. One per Committer.
 func NewLongPoll(c *Committer) *LongPoll {
-	l := &LongPoll{committer: c, longest: longestHold, waits: make(map[string]map[*wait]struct{})}
+	l := &LongPoll{committer: c, longest: LongestHold, waits: make(map[string]map[*wait]struct{})}
 	wake := l.wake
 	c.committed.Store(&wake)
 	return l
@@ -43,7 +43,7 @@ func NewLongPoll(c *Committer) *LongPoll {
 // SyncLeases is Committer.SyncLeases with the wait.
 func (l *LongPoll) SyncLeases(ctx context.Context, req lease.SyncRequest) (lease.SyncReply, error) {
 	l.supersede(req)
-	if len(req.Items) != 1 || req.Items[0].Waiting <= 0 {
+	if !Holdable(req) {
 		return l.committer.SyncLeases(ctx, req)
 	}
 	return l.hold(ctx, req)
@@ -115,7 +115,7 @@ func (l *LongPoll) await(ctx context.Context, w *wait, end *time.Timer, retry ti
 		return false
 	}
 	// Commits on a hot budget come many at a time: one trial serves for all.
-	again.Reset(trialGap)
+	again.Reset(TrialGap)
 	select {
 	case <-again.C:
 		return true
@@ -134,7 +134,7 @@ func retryOf(r lease.ItemReply) time.Duration {
 			soonest = min(soonest, st.RetryAfter)
 		}
 	}
-	return max(soonest, trialGap)
+	return max(soonest, TrialGap)
 }
 
 func (l *LongPoll) register(region string, it lease.Item) *wait {

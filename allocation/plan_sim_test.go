@@ -226,7 +226,7 @@ func (m *sim) send(r *simRegion) {
 	}
 	r.lump.reported, r.told, r.urgent, r.waiting, r.busy = r.lump.used, d, false, false, true
 	m.rpcs++
-	m.mail = append(m.mail, &simMessage{r: r, item: item, at: m.now.Add(r.rtt / 2), giveUp: m.now.Add(r.rtt/2 + longestHold)})
+	m.mail = append(m.mail, &simMessage{r: r, item: item, at: m.now.Add(r.rtt / 2), giveUp: m.now.Add(r.rtt/2 + LongestHold)})
 }
 
 // deliver brings what is due to the ledger, or back to its region.

@@ -21,12 +21,12 @@ import (
 // Store is an allocation.Store in memory. One mutex makes every transaction
 // serial; the pure steps take microseconds. Safe for concurrent use.
 type Store struct {
-	clock  func() lease.Time
+	both   func() allocation.Now
 	check  bool
 	reruns int
 
 	mu      sync.Mutex
-	now     lease.Time
+	now     allocation.Now
 	version uint64
 	entries map[string]*entry
 	// names is sorted unless unsorted is set.
@@ -68,7 +68,7 @@ func WithReruns(n int) Option { return func(s *Store) { s.reruns = n } }
 // time. Where the clock goes back, the store's time stands. The clock must not
 // call the store.
 func New(clock func() lease.Time, opts ...Option) *Store {
-	s := &Store{clock: clock, entries: map[string]*entry{}}
+	s := &Store{both: oneClock(clock), entries: map[string]*entry{}}
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -77,8 +77,8 @@ func New(clock func() lease.Time, opts ...Option) *Store {
 
 // read returns the time. The caller has the mutex.
 func (s *Store) read() allocation.Now {
-	s.now = max(s.now, s.clock())
-	return allocation.Now{Governed: s.now, Raw: s.now}
+	s.now = later(s.now, s.both())
+	return s.now
 }
 
 // Now returns the store's time.

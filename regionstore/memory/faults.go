@@ -79,3 +79,13 @@ func (s *Store) Stall() (resume func()) {
 		}
 	})
 }
+
+// Peek views a row as one caller would who trusts the store's clock, without
+// changing it: for checks of what the region could spend.
+func (s *Store) Peek(budget string) regionstore.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := regionstore.Step{Config: s.config, Time: s.clock(), Replid: s.replid}
+	row := *s.row(step, budget)
+	return step.Read(&row, regionstore.Now{NotAfter: step.Time})
+}
