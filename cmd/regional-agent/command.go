@@ -48,7 +48,8 @@ lie in the region's own Redis: a decision never leaves the region. Any number of
 agents may share a region's Redis.
 
 Decisions are asked for as POST /v1/limits:check on --http, or as
-ration.v1.LimitService on --grpc; --http also has /healthz, /readyz and /metrics.
+ration.v1.LimitService on --grpc; --http also has /healthz, /readyz and /metrics,
+and /debug/budgets?budget=NAME says where a budget's tokens are.
 
 Redis is one server, Sentinels with --redis-sentinel-master, or a Cluster when
 several addresses are given or with --redis-cluster. It must not evict keys

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,7 +146,10 @@ func (a *Agent) start() error {
 	if err != nil {
 		return err
 	}
-	a.web, err = newWeb(a.opt.HTTP, "--http", a.registry, a.opt.Log, a.Ready, agenthttp.New(a, &a.panics, a.opt.Log))
+	a.web, err = newWeb(a.opt.HTTP, "--http", a.registry, a.opt.Log, a.Ready, map[string]http.Handler{
+		agenthttp.Path:       agenthttp.New(a, &a.panics, a.opt.Log),
+		"GET /debug/budgets": explainHandler(a.runner),
+	})
 	if err != nil {
 		return errors.Join(err, a.grpc.listener.Close())
 	}

@@ -156,6 +156,11 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the agent's metrics lack %s", want)
 		}
 	}
+	for query, want := range map[string]string{"acme/search": `"live": 0`, "nope": "no budget named"} {
+		if _, answer := get(t, "http://"+d.Agents()[0].HTTPAddr()+"/debug/budgets?budget="+query); !strings.Contains(answer, want) {
+			t.Errorf("explaining %s: %s", query, answer)
+		}
+	}
 	_, text = get(t, "http://"+d.allocator.HTTPAddr()+"/metrics")
 	for _, want := range []string{
 		`ration_ledger_items_total{result="ok"}`, `ration_ledger_items_total{result="unknown_budget"} 0`,

@@ -30,9 +30,9 @@ const (
 	maxHeader     = 64 << 10
 )
 
-// newWeb listens; serve makes it answer. ready returns nil, or why not. api is
-// mounted at /v1/, nil for none.
-func newWeb(address, flag string, reg *prometheus.Registry, log *slog.Logger, ready func() error, api http.Handler) (*web, error) {
+// newWeb listens; serve makes it answer. ready returns nil, or why not. routes
+// are mounted by their patterns.
+func newWeb(address, flag string, reg *prometheus.Registry, log *slog.Logger, ready func() error, routes map[string]http.Handler) (*web, error) {
 	l, err := listen(address, flag)
 	if err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func newWeb(address, flag string, reg *prometheus.Registry, log *slog.Logger, re
 		fmt.Fprintln(w, "ready")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	if api != nil {
-		mux.Handle("/v1/", api)
+	for pattern, handler := range routes {
+		mux.Handle(pattern, handler)
 	}
 	return &web{
 		server: &http.Server{
