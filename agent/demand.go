@@ -50,6 +50,14 @@ func (d *demand) observe(total lease.Tokens, now time.Duration) {
 // noise is one standard deviation of the estimate, in tokens per second.
 func (d *demand) noise() float64 { return math.Sqrt(d.rate + 1) }
 
+// timeFor is how long n tokens of demand take, held to [least, most].
+func (d *demand) timeFor(n float64, least, most time.Duration) time.Duration {
+	if d.rate <= 0 || n/d.rate >= most.Seconds() {
+		return most
+	}
+	return max(least, time.Duration(n/d.rate*float64(time.Second)))
+}
+
 // need is how many tokens a region should hold so that a Sync of this round
 // trip comes back before they run out.
 func (d *demand) need(rtt time.Duration) lease.Tokens {

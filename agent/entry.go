@@ -55,8 +55,15 @@ type denial struct {
 	passes time.Duration
 }
 
-// denialMemory is the longest a denial is answered from memory.
-const denialMemory = 100 * time.Millisecond
+// denialMemory is the longest a denial is answered from memory: where no token
+// is near. Elsewhere shortMemory holds, because tokens may come to the wallet
+// by another process's doing, and because demand reaches the wallet with the
+// next take: told in few large heaps it looks like noise.
+const (
+	denialMemory = 100 * time.Millisecond
+	shortMemory  = 25 * time.Millisecond
+	nearTokens   = time.Second
+)
 
 // Hint is what the Keeper tells the deciding side about one budget.
 type Hint struct {
@@ -83,8 +90,11 @@ func (h *Hint) refused(now time.Duration) bool { return h.Refused != lease.Enoug
 // remember keeps a denial for its cost and all larger ones. A longer memory
 // of a smaller or equal cost is kept.
 func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
-	keep := denialMemory
-	if a.RetryAfter > 0 {
+	keep := shortMemory
+	switch {
+	case a.RetryAfter >= nearTokens:
+		keep = denialMemory
+	case a.RetryAfter > 0:
 		keep = min(keep, a.RetryAfter)
 	}
 	e.mu.Lock()

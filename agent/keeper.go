@@ -33,10 +33,13 @@ const (
 	refusalFor = time.Second
 	// scarceFor is how long tokens are thought to be short after a short answer.
 	scarceFor = 2 * time.Second
-	// askAgain is when to ask again after a refusal without a hint, and
-	// askAtLeast the longest that one with a hint is heeded: tokens may come
-	// back from other regions at any time.
+	// askAgain is when to ask again after a refusal without a hint, askSoon the
+	// same for a budget so busy that askPart more requests pass meanwhile, and
+	// askAtLeast the longest that a hint is heeded: tokens may come back from
+	// other regions at any time.
 	askAgain   = 100 * time.Millisecond
+	askSoon    = 40 * time.Millisecond
+	askPart    = 20
 	askAtLeast = 5 * time.Second
 
 	firstRTT     = 250 * time.Millisecond

@@ -203,7 +203,7 @@ func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay 
 		return
 	}
 	h.Until = k.now + max(retry, refusalFor)
-	again := askAgain
+	again := w.demand.timeFor(askPart, askSoon, askAgain)
 	if retry > 0 {
 		h.Retry, again = k.now+retry, min(retry, askAtLeast)
 	}

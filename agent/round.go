@@ -163,7 +163,7 @@ func (k *Keeper) returnSurplus(w *ward) bool {
 	if t.ttl == 0 {
 		keep = lease.MaxTokens // this process has heard nothing yet
 	}
-	if k.now < t.scarce {
+	if w.scarce(k.now) {
 		keep = min(keep, w.demand.need(k.rtt))
 	}
 	surplus := w.view.Live[lease.Lump-1] + counted(w.lease(lease.Lump)) - keep

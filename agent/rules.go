@@ -153,10 +153,7 @@ func (k *Keeper) intents(w *ward) []regionstore.Intent {
 		if l.Incarnation == "" || l.Ended || l.Closed && reported(l) && counted(l) == l.Sent.Prefetched {
 			continue
 		}
-		if !l.Closed && unborn(l) && !l.Pending && (k.closing || k.now < w.told[kind-1].notBefore && !k.regrants(w, kind)) {
-			continue
-		}
-		if !k.wanted(w) && unborn(l) {
+		if unborn(l) && !k.asksAlong(w, kind) {
 			continue
 		}
 		in := regionstore.Intent{
@@ -172,6 +169,17 @@ func (k *Keeper) intents(w *ward) []regionstore.Intent {
 		intents = append(intents, in)
 	}
 	return intents
+}
+
+// asksAlong reports whether an unborn lease is asked for in a Sync that is
+// sent anyway. A paced share always is: whether one is planned changes with
+// demand, and asking along costs nothing.
+func (k *Keeper) asksAlong(w *ward, kind lease.Kind) bool {
+	l := w.lease(kind)
+	if k.closing || !k.wanted(w) {
+		return false
+	}
+	return l.Pending || kind == lease.Paced || k.now >= w.told[kind-1].notBefore || k.regrants(w, kind)
 }
 
 // regrants reports whether the report is to name a share that the store lost.
@@ -193,7 +201,7 @@ func (k *Keeper) want(w *ward) lease.Tokens {
 func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 	l := w.lease(lease.Paced)
 	x := l.X.PerSecond()
-	if !w.alive(lease.Paced) || k.now >= w.told[lease.Paced-1].scarce || w.demand.rate >= 0.95*x {
+	if !w.alive(lease.Paced) || !w.scarce(k.now) || w.demand.rate >= 0.95*x {
 		return
 	}
 	in.LowerX = lease.Rate{Tokens: clampTokens(1.02 * w.demand.rate * l.X.Per.Seconds()), Per: l.X.Per}

@@ -139,7 +139,7 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 }
 
 // demandWithin is how long demand may wait for a take to carry it.
-const demandWithin = 200 * time.Millisecond
+const demandWithin = 40 * time.Millisecond
 
 // refresh renews the estimate of the process's demand, and reports whether
 // demand has waited too long to be told.

@@ -133,6 +133,16 @@ func (w *ward) live() lease.Tokens {
 	return w.view.Live[0] + w.view.Live[1] + w.view.Live[2]
 }
 
+// scarce reports whether the ledger lately had too little for any kind.
+func (w *ward) scarce(now time.Duration) bool {
+	for i := range w.told {
+		if now < w.told[i].scarce {
+			return true
+		}
+	}
+	return false
+}
+
 // elastic reports whether the ledger may give more here than the region's
 // fixed share.
 func (w *ward) elastic(now time.Duration) bool {
