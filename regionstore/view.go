@@ -1,6 +1,10 @@
 package regionstore
 
-import "github.com/ration-dev/ration/lease"
+import (
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+)
 
 // Read lets time pass on a row and views it. The row is saved like after any
 // step: the caller's memory of the clock rests on the marks that it moved.
@@ -27,13 +31,23 @@ func (s Step) view(row *Row, seen lease.Time, outcome Outcome) View {
 	return v
 }
 
+// KeepLocal is how long after its last admission a row with local admissions
+// stays at least, so that an allocator which was out of reach for a day still
+// hears of them.
+const KeepLocal = 24 * time.Hour
+
 // Expiry returns when a store may forget the row: KeepMargin after the last
-// instant that anything in it can matter. A forgotten row is an empty wallet.
+// instant that anything in it can matter, KeepLocal after the last admission
+// without a lease. A forgotten row is an empty wallet.
 func (s Step) Expiry(row *Row) lease.Time {
 	last := row.Local.Mark
 	for i := range row.Leases {
 		l := &row.Leases[i]
 		last = max(last, l.Anchor, l.Deadline, l.Cur.Until, l.Prev.Until)
 	}
-	return last.Add(s.Config.KeepMargin)
+	keep := last.Add(s.Config.KeepMargin)
+	if row.Local.Total > 0 {
+		keep = max(keep, row.Local.Mark.Add(KeepLocal))
+	}
+	return keep
 }

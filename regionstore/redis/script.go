@@ -30,9 +30,9 @@ type scripts struct {
 // loadScripts puts the shared parts and the wallet's constants before each
 // step's file.
 func loadScripts(config regionstore.Config) scripts {
-	constants := fmt.Sprintf("local PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, MAX_LAG = %d, %d, %d, %d\n",
+	constants := fmt.Sprintf("local PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL, MAX_LAG = %d, %d, %d, %d, %d\n",
 		micros(lease.ProcessDeadline), micros(config.Clocks.Guard(lease.ProcessDeadline)),
-		micros(config.KeepMargin), micros(regionstore.MaxLag))
+		micros(config.KeepMargin), micros(regionstore.KeepLocal), micros(regionstore.MaxLag))
 	wallet := func(name string) *script {
 		return newScript(constants + mustRead("rate") + mustRead("wallet") + mustRead(name))
 	}

@@ -1,6 +1,7 @@
 -- The wallet's row and the pure step on it, as package regionstore has them in
 -- Go: the same names, the same order, the same results. The constants
--- PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN and MAX_LAG come from there.
+-- PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL and MAX_LAG come from
+-- there.
 --
 -- A row is one string: MessagePack of an array, which the steps change in
 -- place. Its fields are those of regionstore.Row, at the indices below; a row of
@@ -64,14 +65,16 @@ local function lease(row, kind)
 end
 
 -- when the row may be forgotten: KEEP_MARGIN after the last instant that
--- anything in it can matter
+-- anything in it can matter, KEEP_LOCAL after the last admission without a lease
 local function expiry(row)
   local last = row[LOCAL_MARK]
   for kind = RESERVE, LUMP do
     local l = lease(row, kind)
     last = max(last, l[ANCHOR], l[DEADLINE], l[CUR + STOP], l[PREV + STOP])
   end
-  return last + KEEP_MARGIN
+  local keep = last + KEEP_MARGIN
+  if row[LOCAL_TOTAL] > 0 then keep = max(keep, row[LOCAL_MARK] + KEEP_LOCAL) end
+  return keep
 end
 
 -- the row at a key and its packed form; nil if there is none or its time is over
