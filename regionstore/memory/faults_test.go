@@ -80,6 +80,32 @@ func TestRowsExpireAMarginAfterTheirLastUse(t *testing.T) {
 	}
 }
 
+// An allocator that was out of reach for most of a day still hears of what was
+// admitted without a lease (invariant 9). Seen to catch: KeepMargin for all rows.
+func TestLocalAdmissionsAreKeptForADay(t *testing.T) {
+	clock := &clockAt{now: 1_000_000}
+	s := newStore(clock)
+	open(t, s, "t/a")
+	local := regionstore.LocalRequest{Budget: "t/a", Rate: lease.Rate{Tokens: 10, Per: time.Second}, Burst: 5}
+	take := func(cost lease.Tokens) regionstore.Outcome {
+		local.Cost, local.Now = cost, regionstore.Now{NotAfter: clock.now}
+		r, err := s.TakeLocal(context.Background(), local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Outcome
+	}
+	take(1)
+	clock.now = clock.now.Add(time.Second)
+	if got := take(1); got != regionstore.OK {
+		t.Fatalf("a second's allowance: outcome %d", got)
+	}
+	clock.now = clock.now.Add(regionstore.KeepLocal - time.Microsecond)
+	if got := outcome(t, s, "t/a"); got != regionstore.OK {
+		t.Fatalf("within the day: outcome %d", got)
+	}
+}
+
 func TestAnswersExpire(t *testing.T) {
 	clock := &clockAt{now: 1_000_000}
 	s := newStore(clock)
