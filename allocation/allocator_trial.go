@@ -21,11 +21,19 @@ func (a *Allocator) trialTask(region string, index int, it lease.Item) *syncTask
 			*s = *trial
 			return
 		}
-		st := newStep(a.cfg, now, s)
-		st.region = region
-		st.listen(it)
+		Listen(a.cfg, now, s, region, it)
 	}
 	return t
+}
+
+// Listen is the step of an item that is held for want of tokens: it takes over
+// what the item says and answers nothing, and the item's sequences stay
+// unprocessed. A Sync of it in place of Listen, or after, is the same item's
+// first.
+func Listen(cfg Config, now Now, s *State, region string, it lease.Item) {
+	st := newStep(cfg, now, s)
+	st.region = region
+	st.listen(it)
 }
 
 // listen takes over from an item what others need to know while it is held:
