@@ -1,0 +1,113 @@
+package errorbound_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ration-dev/ration/errorbound"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+)
+
+func loss(t testing.TB, b policy.Budget, d errorbound.Deployment, name string) errorbound.Loss {
+	t.Helper()
+	losses, err := errorbound.Under(b, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range losses {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("no loss %q among %+v", name, losses)
+	return errorbound.Loss{}
+}
+
+// Losses worked by hand, for 1000 tokens and 1000/s in three regions, a ttl of
+// 10 s and a round trip of 100 ms.
+func TestUnder(t *testing.T) {
+	reserve := func(b *policy.Budget) { b.Regions[0].Reserve = policy.Reserve{Rate: perSecond(100), Burst: 50} }
+	uneven := func(b *policy.Budget) { b.Regions[0].Weight, b.Regions[1].Weight, b.Regions[2].Weight = 1, 3, 6 }
+	guard := lease.DefaultClocks().Guard
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		loss     string
+		strategy policy.Strategy
+		budget   func(*policy.Budget)
+		deploy   errorbound.Deployment
+		tokens   lease.Tokens
+		last     time.Duration
+		says     string
+	}{
+		{errorbound.DeadRegion, policy.Dynamic, nil, errorbound.Deployment{}, 1000 + 10_276, 10*second + guard(10*second), "lease.ttl"},
+		{errorbound.DeadRegion, policy.Static, uneven, errorbound.Deployment{}, 600 + 2_164_478, time.Hour + guard(time.Hour), "share_ttl"},
+		{errorbound.DeadProcess, policy.Dynamic, nil, errorbound.Deployment{}, 125, 2*second + guard(2*second), "none"},
+		{errorbound.IdleParts, policy.Dynamic, nil, errorbound.Deployment{}, 0, 0, "whole contract"},
+		{errorbound.IdleParts, policy.Static, uneven, errorbound.Deployment{}, 900, 0, "dynamic"},
+		// A tenth of the burst unsaid, and what is spent in 100 ms + 50 ms.
+		{errorbound.FalseDenials, policy.Dynamic, nil, errorbound.Deployment{}, 250, 0, "{tokens: 250}"},
+		{errorbound.FalseDenials, policy.Dynamic, func(b *policy.Budget) { b.Float = 240 }, errorbound.Deployment{}, 10, 0, "{tokens: 250}"},
+		{errorbound.FalseDenials, policy.Static, nil, errorbound.Deployment{}, 0, 0, "cap"},
+		{errorbound.Reporting, policy.Dynamic, nil, errorbound.Deployment{RTT: 200 * ms}, 0, 0, "within the ceiling"},
+		{errorbound.Reporting, policy.Dynamic, nil, errorbound.Deployment{RTT: 201 * ms}, 0, 0, "round trip"},
+		{errorbound.Reporting, policy.Dynamic, func(b *policy.Budget) { b.Contract = policy.Contract{Rate: perSecond(3), Burst: 20} },
+			errorbound.Deployment{}, 2, 0, "wait"},
+		{errorbound.Rebalance, policy.Dynamic, nil, errorbound.Deployment{RTT: 200 * ms}, 600, 600 * ms, "floor"},
+		{errorbound.Rebalance, policy.Static, nil, errorbound.Deployment{}, 0, 0, "dynamic"},
+		{errorbound.ColdStart, policy.Dynamic, nil, errorbound.Deployment{}, 120, 120 * ms, "reserve"},
+		{errorbound.ColdStart, policy.Dynamic, func(b *policy.Budget) { b.Wait = 200 * ms }, errorbound.Deployment{}, 0, 120 * ms, "reserve"},
+		{errorbound.ColdStart, policy.Static, nil, errorbound.Deployment{}, 0, 0, "before"},
+		{errorbound.StoreLost, policy.Static, uneven, errorbound.Deployment{}, 600, 120 * ms, "regrant"},
+		{errorbound.StoreLost, policy.Static, func(b *policy.Budget) { uneven(b); b.OnStoreLoss = policy.Wait }, errorbound.Deployment{},
+			600 + 2_164_478, time.Hour + guard(time.Hour), "regrant"},
+		{errorbound.AllocatorAway, policy.Dynamic, nil, errorbound.Deployment{}, 0, 0, "declared"},
+		{errorbound.AllocatorAway, policy.Dynamic, nil, errorbound.Deployment{Outage: 60 * second}, 60_000, 60 * second, "reserve"},
+		{errorbound.AllocatorAway, policy.Dynamic, reserve, errorbound.Deployment{Outage: 60 * second}, 54_000, 60 * second, "reserve"},
+		{errorbound.AllocatorAway, policy.Static, nil, errorbound.Deployment{Outage: 2 * time.Hour}, 3_600_100, 2 * time.Hour, "share_ttl"},
+	} {
+		b := worked(t, c.strategy)
+		if c.budget != nil {
+			c.budget(&b)
+		}
+		l := loss(t, b, c.deploy, c.loss)
+		if l.Tokens != c.tokens || l.For != c.last || !strings.Contains(l.Setting, c.says) {
+			t.Errorf("%s of %s: %+v; want %d for %v, mentioning %q", c.loss, c.strategy, l, c.tokens, c.last, c.says)
+		}
+	}
+}
+
+// The plan paces exactly where it is said to.
+func TestUnderNamesTheKind(t *testing.T) {
+	for rtt, want := range map[time.Duration]string{
+		200 * time.Millisecond: "0: in flight are", 201 * time.Millisecond: "paced shares",
+	} {
+		if l := loss(t, worked(t, policy.Dynamic), errorbound.Deployment{RTT: rtt}, errorbound.Reporting); !strings.Contains(l.Formula, want) {
+			t.Errorf("round trip %v: %s; want %q", rtt, l.Formula, want)
+		}
+	}
+	s, err := errorbound.Fit(worked(t, policy.Dynamic), errorbound.Deployment{RTT: second}, errorbound.Target{Tokens: 100, Within: second})
+	if err != nil || s.Kind != "paced shares" || s.Inventory != 1098 || s.Prefetch != 137 || s.Heartbeat != second ||
+		s.TTL != 10*second || s.Guard != lease.DefaultClocks().Guard(10*second) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// Every loss of every budget has a formula, a setting, and no negative number.
+func TestUnderIsComplete(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, d, _ := drawn(t)
+		losses, err := errorbound.Under(b, d)
+		if err != nil || len(losses) != 9 {
+			t.Fatalf("%+v, %v", losses, err)
+		}
+		for _, l := range losses {
+			if l.Tokens < 0 || l.For < 0 || l.Formula == "" || l.Setting == "" {
+				t.Fatalf("%+v", l)
+			}
+		}
+	})
+}
