@@ -10,6 +10,8 @@ import (
 	"github.com/ration-dev/ration/policy"
 )
 
+// Seen to catch: taking time.Date's midnight as the start without looking
+// whether it was skipped.
 func TestWindow(t *testing.T) {
 	for _, c := range []struct {
 		note, zone string
@@ -50,8 +52,8 @@ func TestWindowRefuses(t *testing.T) {
 }
 
 // Windows contain their instant, every instant of one window has the same
-// window, and the next begins where it ends. Seen to catch: taking
-// time.Date's midnight as the start without looking whether it was skipped.
+// window, and the next begins where it ends. Seen to catch: a week counted
+// from its second day on.
 func TestWindowsTileTime(t *testing.T) {
 	zones := []string{
 		"UTC", "Europe/Vienna", "America/Havana", "America/St_Johns", "America/Sao_Paulo", "Asia/Beirut",

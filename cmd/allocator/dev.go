@@ -221,7 +221,7 @@ func printLoad(w io.Writer, r app.LoadReport) {
 		}
 	}
 	_ = cli.WriteTable(w, []string{"Budget", "Admitted", "Window", "Measured over", "Promised at most", "Of it timing", "Promise"}, rows)
-	fmt.Fprint(w, "\n\"Measured over\" is the most that was admitted above burst + rate·window in any such\nwindow. \"Of it timing\" is what the longest decision lets the measurement be wrong.\n")
+	fmt.Fprint(w, "\n\"Measured over\" is the most that was admitted above burst + rate·window in any such\nwindow. \"Of it timing\" is by what the longest admission lets the measurement err.\n")
 }
 
 func windowName(b policy.Budget, w time.Duration) string {

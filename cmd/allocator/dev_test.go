@@ -125,6 +125,10 @@ func do(t *testing.T, req *http.Request) (int, map[string]any) {
 	return resp.StatusCode, answer
 }
 
+func TestDevEndsAfterItsTime(t *testing.T) {
+	expect(t, 0, []string{"curl "}, "dev", "--for", "50ms", "--port", "0")
+}
+
 // A busy port is named with the flag that moves it, and nothing is left
 // running.
 func TestDevBusyPort(t *testing.T) {

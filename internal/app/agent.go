@@ -49,8 +49,8 @@ type AgentOptions struct {
 	MaxAgents     int
 	Drain         Drain
 	Log           *slog.Logger
-	// Watch, if set, sees every check and its answer.
-	Watch func(c agent.Check, a agent.Answer)
+	// Watch, if set, sees every check, its answer, and how long it took.
+	Watch func(c agent.Check, a agent.Answer, took time.Duration)
 }
 
 // walletPeriod is how often the metrics look at the wallets.
@@ -110,9 +110,10 @@ func newRand() *mathrand.Rand {
 
 // Check decides a check, as the servers do.
 func (a *Agent) Check(ctx context.Context, c agent.Check) (agent.Answer, error) {
+	start := time.Now()
 	answer, err := a.runner.Check(ctx, c)
 	if a.opt.Watch != nil && err == nil {
-		a.opt.Watch(c, answer)
+		a.opt.Watch(c, answer, time.Since(start))
 	}
 	return answer, err
 }

@@ -14,8 +14,8 @@ import (
 type meters struct {
 	regions int
 	all     []budgetMeter
-	// latest is the longest time, in microseconds, that a decision took: by so
-	// much the instants at which decisions are counted may be wrong.
+	// latest is the longest time, in microseconds, that an admission took: by so
+	// much the instants at which admissions are counted may be wrong.
 	latest atomic.Int64
 }
 
@@ -36,10 +36,11 @@ func newMeters(budgets []policy.Budget, regions int) *meters {
 }
 
 // watch counts an admitted check in every budget that it was charged to.
-func (m *meters) watch(c agent.Check, a agent.Answer) {
+func (m *meters) watch(c agent.Check, a agent.Answer, took time.Duration) {
 	if a.Outcome != agent.Allowed || c.Cost == 0 {
 		return
 	}
+	m.took(took)
 	at := wallClock()
 	for i := range m.all {
 		if charged(&m.all[i].budget, &c) {
@@ -48,7 +49,7 @@ func (m *meters) watch(c agent.Check, a agent.Answer) {
 	}
 }
 
-// took notes how long a decision lasted.
+// took notes how long an admission lasted.
 func (m *meters) took(d time.Duration) {
 	us := int64(d / time.Microsecond)
 	for {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ration-dev/ration/internal/yamlfile"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -93,7 +94,7 @@ func flatten(out map[string]string, path string, v any) {
 		out[path] = "{}"
 	}
 	for key, inner := range tree {
-		flatten(out, join(path, key), inner)
+		flatten(out, yamlfile.Join(path, key), inner)
 	}
 }
 

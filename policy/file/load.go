@@ -2,7 +2,6 @@ package file
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/ration-dev/ration/internal/yamlfile"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -106,15 +106,22 @@ func read(path string) (Source, error) {
 	return Source{Name: path, Data: data}, nil
 }
 
+// Problem is one fault and where it stands.
+type Problem = yamlfile.Problem
+
+// Errors has every problem of the files that were read together, in the order
+// of files and lines.
+type Errors = yamlfile.Errors
+
 // Parse is Load for texts that were already read.
 func Parse(d policy.Deployment, sources ...Source) ([]policy.Budget, error) {
-	p := &parser{deployment: d, places: map[string]string{}}
+	p := &parser{List: List{Reader: &yamlfile.Reader{}, Deployment: d}}
 	var all Errors
 	for _, s := range sources {
-		p.file, p.problems = s.Name, nil
+		p.File, p.Problems = s.Name, nil
 		p.source(s.Data)
-		p.problems.sortWithin()
-		all = append(all, p.problems...)
+		p.Problems.Sort()
+		all = append(all, p.Problems...)
 	}
 	if len(all) > 0 {
 		return nil, all
@@ -122,88 +129,51 @@ func Parse(d policy.Deployment, sources ...Source) ([]policy.Budget, error) {
 	return p.budgets, nil
 }
 
-// parser collects the budgets and problems of all sources.
+// parser collects the budgets of all sources.
 type parser struct {
-	deployment policy.Deployment
-	file       string
-	budgets    []policy.Budget
-	// places has where each name was first given.
-	places   map[string]string
-	problems Errors
-}
-
-func (p *parser) fail(n *yaml.Node, field, format string, args ...any) {
-	problem := Problem{File: p.file, Field: field, Reason: fmt.Sprintf(format, args...)}
-	if n != nil {
-		problem.Line, problem.Column = n.Line, n.Column
-	}
-	p.problems = append(p.problems, problem)
+	List
+	budgets []policy.Budget
 }
 
 // source reads every document of one file.
 func (p *parser) source(data []byte) {
 	if len(data) > MaxSize {
-		p.fail(nil, "", "is larger than %d bytes", MaxSize)
+		p.Fail(nil, "", "is larger than %d bytes", MaxSize)
 		return
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(data))
-	if err != nil {
-		p.fail(nil, "", "%v", err)
-		return
+	documents := p.Documents(data)
+	for _, root := range documents {
+		p.document(root)
 	}
-	documents := 0
-	for {
-		var doc yaml.Node
-		err := loader.Load(&doc)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			p.syntax(err)
-			return
-		}
-		documents++
-		p.document(&doc)
+	if len(documents) == 0 && len(p.Problems) == 0 {
+		p.Fail(nil, "", "is empty: write a budgets list")
 	}
-	if documents == 0 {
-		p.fail(nil, "", "is empty: write a budgets list")
-	}
-}
-
-func (p *parser) syntax(err error) {
-	problem := Problem{File: p.file, Reason: err.Error()}
-	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
-		problem.Line, problem.Column, problem.Reason = e.Mark.Line, max(e.Mark.Column, 1), e.Message
-	}
-	p.problems = append(p.problems, problem)
 }
 
 // document reads the budgets list of one document. An empty document is
 // allowed beside others, so that a trailing separator is not a fault.
-func (p *parser) document(doc *yaml.Node) {
-	root := doc
-	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
-		root = root.Content[0]
-	}
-	m, ok := p.mapping(root, "", "budgets")
+func (p *parser) document(root *yaml.Node) {
+	m, ok := p.Mapping(root, "", "budgets")
 	if !ok {
 		return
 	}
-	list := m.nodes["budgets"]
+	list := m.Nodes["budgets"]
 	if list == nil {
-		p.fail(root, "", "has no budgets list")
+		p.Fail(root, "", "has no budgets list")
 		return
 	}
-	list = resolve(list)
+	list = yamlfile.Resolve(list)
 	if list.Kind != yaml.SequenceNode {
-		p.fail(list, "budgets", "must be a list")
+		p.Fail(list, "budgets", "must be a list")
 		return
 	}
 	for i, n := range list.Content {
 		if len(p.budgets) >= MaxBudgets {
-			p.fail(n, "budgets", "are more than %d", MaxBudgets)
+			p.Fail(n, "budgets", "are more than %d", MaxBudgets)
 			return
 		}
-		p.budget(fmt.Sprintf("budgets[%d]", i), n)
+		if _, b, ok := p.Budget(fmt.Sprintf("budgets[%d]", i), n); ok {
+			p.budgets = append(p.budgets, b)
+		}
 	}
 }
