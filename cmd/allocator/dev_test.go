@@ -139,7 +139,7 @@ func TestDevBusyPort(t *testing.T) {
 	}
 	defer l.Close()
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	expect(t, 3, []string{"127.0.0.1:" + port + " is in use", "--port"}, "dev", "--port", port)
+	expect(t, 3, []string{"127.0.0.1:" + port + " is in use by another process: choose another with --port"}, "dev", "--port", port)
 }
 
 // Budgets with quotes in their names give a line that a shell still takes.

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -116,7 +115,12 @@ func (d *Dev) start(ctx context.Context) error {
 const startTimeout = 10 * time.Second
 
 // portHint names dev's own flag, where the servers name theirs.
-func portHint(err error) error { return fmt.Errorf("%w; dev's ports move with --port", err) }
+func portHint(err error) error {
+	if b, ok := errors.AsType[*busy](err); ok {
+		return &busy{b.address, "--port"}
+	}
+	return err
+}
 
 func (d *Dev) agent(i int, r DevRegion) *Agent {
 	far := distant{d.allocator.Source(), d.allocator.Core(), r.RTT}
