@@ -43,7 +43,7 @@ func (d *demand) observe(total lease.Tokens, now time.Duration) {
 		d.rate = n / dt
 		return
 	}
-	span := max(1, 10/max(d.rate, 1e-9))
+	span := min(max(1, 10/d.rate), 10) // without an upper end, 0 would stay 0
 	d.rate += (n/dt - d.rate) * (1 - math.Exp(-dt/span))
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ration-dev/ration/policy"
 )
@@ -40,6 +41,9 @@ func newIndex(entries map[string]*entry) *index {
 	}
 	for _, e := range entries {
 		ix.add(e, e.policy.Load(), shared)
+	}
+	for _, list := range ix.byPair { // the same order on every run
+		slices.SortFunc(list, func(a, b indexed) int { return strings.Compare(a.entry.name, b.entry.name) })
 	}
 	return ix
 }

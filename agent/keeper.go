@@ -22,11 +22,11 @@ const (
 	gatherWhere = time.Second
 	// gatherNews is how long news that moves tokens waits.
 	gatherNews = 20 * time.Millisecond
-	listEvery   = time.Second
-	leadEvery   = time.Second
-	leadFor     = 3 * time.Second
-	usedEvery   = 2 * time.Second
-	usedFor     = 10 * time.Second
+	listEvery  = time.Second
+	leadEvery  = time.Second
+	leadFor    = 3 * time.Second
+	usedEvery  = 2 * time.Second
+	usedFor    = 10 * time.Second
 	// shareBeat is how often a budget that only has a share reports its use.
 	shareBeat = 10 * time.Second
 	// refusalFor is how long a refusal without a hint counts as evidence.
@@ -41,6 +41,15 @@ const (
 	askSoon    = 40 * time.Millisecond
 	askPart    = 20
 	askAtLeast = 5 * time.Second
+
+	// notPlannedDoublings is how often the time to ask again doubles for a kind
+	// that the plan does not hold here at all.
+	notPlannedDoublings = 5
+
+	// looksPerSecond and beatsPerSecond bound what a region of very many active
+	// budgets asks of its store and of the ledger when nothing presses.
+	looksPerSecond = 10_000
+	beatsPerSecond = 2_500
 
 	firstRTT     = 250 * time.Millisecond
 	shortestRTT  = 10 * time.Millisecond
@@ -228,6 +237,10 @@ func (k *Keeper) enter(w *ward, p phase) {
 // something happens.
 func (k *Keeper) sleep(w *ward, due time.Duration) {
 	k.enter(w, resting)
+	if w.gone {
+		delete(k.wards, w.budget.Name)
+		due = 0
+	}
 	if due != 0 {
 		due = max(due, k.now, 1)
 	}
@@ -236,7 +249,7 @@ func (k *Keeper) sleep(w *ward, due time.Duration) {
 
 // hurry makes a resting ward due now.
 func (k *Keeper) hurry(w *ward) {
-	if w.phase == resting && (w.due == 0 || w.due > k.now) {
+	if !w.final && w.phase == resting && (w.due == 0 || w.due > k.now) {
 		k.order.schedule(w, max(k.now, 1))
 	}
 }
@@ -301,7 +314,7 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 		if w == nil {
 			w = &ward{at: -1}
 			k.wards[b.Name] = w
-		} else if w.budget.Version == b.Version {
+		} else if w.budget.Version == b.Version && !w.gone {
 			continue
 		}
 		changed = true
@@ -317,10 +330,10 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 // renew gives a ward its new policy: what the ledger said under the old one
 // no longer counts.
 func (k *Keeper) renew(w *ward, b policy.Budget) {
-	w.budget, w.final, w.askAfter = b, false, 0
+	w.budget, w.gone, w.final, w.askAfter = b, false, false, 0
 	w.hint = Hint{Low: w.hint.Low}
 	for i := range w.told {
-		w.told[i].notBefore, w.told[i].scarce = 0, 0
+		w.told[i].notBefore, w.told[i].scarce, w.told[i].refusals = 0, 0, 0
 	}
 	if k.leader && w.phase == resting {
 		k.soon(w)
@@ -343,11 +356,14 @@ func (k *Keeper) sorted() []*ward {
 	return all
 }
 
+// forget drops a ward that is listed no more, once it rests: the answer to
+// what is under way is waited for.
 func (k *Keeper) forget(w *ward) {
-	delete(k.wards, w.budget.Name)
-	k.order.schedule(w, 0)
+	w.gone, w.final = true, true
 	w.usedUntil, w.ownUntil = 0, 0
-	w.final = true
+	if w.phase == resting {
+		k.sleep(w, 0)
+	}
 }
 
 // standing reports whether the region holds a share of the budget whether or

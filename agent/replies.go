@@ -167,9 +167,13 @@ func (k *Keeper) learnKind(w *ward, s *lease.State) {
 		k.count(SyncEnded)
 	case lease.NotPlanned:
 		k.count(SyncNotPlanned)
-		t.notBefore = k.now + k.jitter(s.RetryAfter)
+		t.notBefore = k.now + k.jitter(s.RetryAfter<<min(t.refusals, notPlannedDoublings))
+		t.refusals++
+		if s.Short != lease.Enough || s.Holder != "" {
+			t.refusals = 0 // planned, but not to be had yet
+		}
 	case lease.Active:
-		t.ttl, t.keep, t.notBefore = s.TTL, s.Keep, 0
+		t.ttl, t.keep, t.notBefore, t.refusals = s.TTL, s.Keep, 0, 0
 		if s.Short == lease.Enough {
 			k.count(SyncActive)
 			t.scarce = 0

@@ -129,7 +129,7 @@ func (k *Keeper) onRowOpened(e RowOpened) {
 // closeUnused fences what a budget that nobody uses still holds, other than
 // its standing share, one lease at a time.
 func (k *Keeper) closeUnused(w *ward) bool {
-	if w.urgent || w.usedUntil > k.now {
+	if w.final || !w.budget.Deleted && (w.urgent || w.usedUntil > k.now) {
 		return false
 	}
 	for _, kind := range [...]lease.Kind{lease.Lump, lease.Paced, lease.Reserve} {
@@ -231,10 +231,6 @@ func (k *Keeper) begin(list []*ward) {
 	b := &batch{id: k.lastID}
 	k.batches[b.id] = b
 	for _, w := range list {
-		if k.wards[w.budget.Name] != w { // forgotten meanwhile
-			k.sleep(w, 0)
-			continue
-		}
 		b.unbegun++
 		w.batch = b.id
 		k.enter(w, beginning)

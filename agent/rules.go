@@ -86,16 +86,18 @@ func smaller(l *regionstore.Lease) bool {
 	return l.Beta < l.Sent.Beta || l.X.Per == l.Sent.X.Per && l.X.Tokens < l.Sent.X.Tokens
 }
 
-// asks reports whether an unborn lease is to be asked for now. Shares beside
-// the standing one, and lumps, are asked for when the budget is used.
+// asks reports whether an unborn lease is reason enough for a Sync: a standing
+// share, or a lump for a budget in use. A paced share is only asked for along
+// with others, because what it follows is said by them.
 func (k *Keeper) asks(w *ward, kind lease.Kind) bool {
-	if k.now < w.told[kind-1].notBefore || k.now < w.askAfter {
+	t := &w.told[kind-1]
+	if k.now < t.notBefore || k.now < w.askAfter {
 		return false
 	}
-	if w.lease(kind).Seq > 0 && w.told[kind-1].notBefore == 0 && k.now < w.sentAt+time.Second {
+	if w.lease(kind).Seq > 0 && t.notBefore == 0 && k.now < w.sentAt+time.Second {
 		return false
 	}
-	return kind == lease.Reserve && k.standing(w) || w.usedUntil > k.now
+	return kind == lease.Reserve && k.standing(w) || kind == lease.Lump && w.usedUntil > k.now
 }
 
 func (k *Keeper) nearEnd(w *ward, kind lease.Kind) bool {
@@ -135,13 +137,14 @@ func (w *ward) demandMoved() bool {
 	return moved > 0.1*max(w.demand.rate, w.sentDemand)+2*w.demand.noise()
 }
 
-// beat is the heartbeat of a budget in use: max(1 s, min(ttl/3, 1/rate)).
+// beat is the heartbeat of a budget in use: max(1 s, min(ttl/3, 1/rate)), and
+// slower where very many budgets are in use.
 func (k *Keeper) beat(w *ward) time.Duration {
 	beat := w.ttl(lease.Lump) / 3
 	if r := w.budget.Contract.Rate; !r.Zero() {
 		beat = min(beat, time.Duration(float64(time.Second)/r.PerSecond()))
 	}
-	return max(beat, time.Second)
+	return max(beat, time.Second, time.Duration(k.active())*time.Second/beatsPerSecond)
 }
 
 // intents says what begin is to write. A reserve share that is well is left
@@ -269,13 +272,14 @@ func (k *Keeper) nextLook(w *ward) time.Duration {
 	return next
 }
 
+// active is how many budgets are looked at again and again.
+func (k *Keeper) active() int { return len(k.order) + k.busy }
+
 // lookEvery paces the looks at a budget in use, so that many budgets do not
 // cost more reads than a store can bear.
 func (k *Keeper) lookEvery(w *ward) time.Duration {
 	every := syncEvery
-	if crowd := time.Duration(len(k.order)) * syncEvery / 1000; crowd > every {
-		every = crowd
-	}
+	every = max(every, time.Duration(k.active())*time.Second/looksPerSecond)
 	if !w.elastic(k.now) {
 		every = max(every, time.Second)
 	}

@@ -34,6 +34,8 @@ type Runner struct {
 	events chan Event
 	urgent chan Urgent
 	asks   chan func(*Keeper)
+	// budgets has room for one list; a newer one takes its place.
+	budgets chan []policy.Budget
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -59,6 +61,7 @@ func NewRunner(cfg RunnerConfig) *Runner {
 		events:  make(chan Event, 256),
 		urgent:  make(chan Urgent, urgentQueue),
 		asks:    make(chan func(*Keeper)),
+		budgets: make(chan []policy.Budget, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		onPanic: cfg.OnPanic,
@@ -89,7 +92,8 @@ func (r *Runner) want(u Urgent) {
 
 // Check decides c, waiting for tokens from afar as long as c and its budgets
 // allow. The error is a *lease.Error about a field of c; that no decision
-// could be made is an Answer. Safe for concurrent use.
+// could be made is an Answer, as is every check once Close was called. Safe
+// for concurrent use.
 func (r *Runner) Check(ctx context.Context, c Check) (answer Answer, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -97,6 +101,11 @@ func (r *Runner) Check(ctx context.Context, c Check) (answer Answer, err error) 
 			answer, err = Answer{}, lease.Errorf(lease.Internal, "", "the decision failed")
 		}
 	}()
+	select {
+	case <-r.closing:
+		return Answer{Outcome: Unavailable, Mode: FromMemory, Reason: reasonNoLease}, nil
+	default:
+	}
 	answer, pending, err := r.decider.Begin(ctx, c)
 	for pending != nil && err == nil {
 		if !r.await(ctx, pending) {
@@ -145,6 +154,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	// The queues are closed before the workers are waited for.
 	onStore, onLedger := r.workers(work, &helpers, storeWorkers), r.workers(work, &helpers, ledgerWorkers)
 	helpers.Go(func() { r.flusher(work) })
+	helpers.Go(r.indexer)
 	r.loop(onStore, onLedger)
 	cancel()
 	close(onStore)
@@ -219,8 +229,10 @@ func (r *Runner) loop(onStore, onLedger chan<- Effect) {
 			switch f.(type) {
 			case Stopped:
 				return
-			case Tell, SetBudgets:
+			case Tell:
 				r.do(context.Background(), f) // no I/O
+			case SetBudgets:
+				r.setBudgets(f.(SetBudgets).Budgets)
 			case SendSync, ListBudgets:
 				ledger = append(ledger, f)
 			default:
@@ -266,6 +278,28 @@ func (r *Runner) do(ctx context.Context, f Effect) (ev Event) {
 		}
 	}()
 	return r.executor.Do(ctx, f)
+}
+
+// setBudgets hands the list to the indexer without waiting for it.
+func (r *Runner) setBudgets(list []policy.Budget) {
+	select {
+	case <-r.budgets:
+	default:
+	}
+	r.budgets <- list
+}
+
+// indexer applies lists of budgets until closing: with very many of them that
+// takes longer than the loop may stand still.
+func (r *Runner) indexer() {
+	for {
+		select {
+		case list := <-r.budgets:
+			r.do(context.Background(), SetBudgets{Budgets: list})
+		case <-r.closing:
+			return
+		}
+	}
 }
 
 // flusher settles the prefetch until closing.

@@ -68,6 +68,8 @@ type ward struct {
 	failures    int
 	// final is set when the ledger does not serve this budget here.
 	final bool
+	// gone is set when the budget is listed no more.
+	gone bool
 	// arrived is set when the deciding side is to hear that tokens came.
 	arrived bool
 	// ended is set once, on shutdown, the ward has nothing more to close.
@@ -84,6 +86,8 @@ type told struct {
 	scarce time.Duration
 	// notBefore is when asking for a kind that was not planned makes sense.
 	notBefore time.Duration
+	// refusals is how often in a row it was not planned.
+	refusals int
 	// deadSince is when the lease was first seen past its deadline; 0 if alive.
 	deadSince time.Duration
 }
