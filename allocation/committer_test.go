@@ -213,7 +213,7 @@ func TestCloseDrains(t *testing.T) {
 	slow := newGate(ledger(t, 1000))
 	committer := allocation.NewCommitter(allocation.NewAllocator(slow, allocation.Config{}), 2)
 	var callers sync.WaitGroup
-	for i := range 20 {
+	ask := func(i int) {
 		callers.Go(func() {
 			reply, err := committer.SyncLeases(t.Context(), lumpRequest(fmt.Sprint("r", i), 1, 0, 1))
 			if err != nil || reply.Items[0].Err != nil {
@@ -221,7 +221,11 @@ func TestCloseDrains(t *testing.T) {
 			}
 		})
 	}
+	ask(0) // alone, so that the first commit has it and nothing else
 	<-slow.entered
+	for i := 1; i < 20; i++ {
+		ask(i)
+	}
 	waitFor(func() bool { return committer.Queued() == 19 })
 	var closers sync.WaitGroup
 	for range 3 {
