@@ -67,11 +67,29 @@ func (m *model) dynamic() bool { return m.budget.Strategy == policy.Dynamic }
 func (m *model) deadRegion() Loss {
 	held, rate, ttl := m.largestPart()
 	life := m.reclaimed(ttl)
+	if reserve := m.largestReserve(); !reserve.Zero() {
+		// Only the reserve stays for the longer life.
+		short := m.reclaimed(m.budget.TTL)
+		return Loss{
+			Name: DeadRegion, Tokens: ceil(sum(whole(held), minted(rate, short), minted(reserve, life))), For: life,
+			Formula: fmt.Sprintf("ceil(%d + %s·%s + %s·%s)", held, policy.FormatRate(rate), policy.FormatDuration(short),
+				policy.FormatRate(reserve), policy.FormatDuration(life)),
+			Setting: ttlSetting(true),
+		}
+	}
 	return Loss{
 		Name: DeadRegion, Tokens: ceil(sum(whole(held), minted(rate, life))), For: life,
 		Formula: fmt.Sprintf("ceil(%d + %s·%s)", held, policy.FormatRate(rate), policy.FormatDuration(life)),
 		Setting: ttlSetting(ttl == m.budget.ShareTTL),
 	}
+}
+
+func (m *model) largestReserve() lease.Rate {
+	var largest lease.Rate
+	for _, r := range m.budget.Regions {
+		largest = faster(largest, r.Reserve.Rate)
+	}
+	return largest
 }
 
 func ttlSetting(share bool) string {
@@ -228,6 +246,10 @@ func (m *model) coldStart() Loss {
 		return l
 	}
 	l.Tokens = ceil(minted(m.rate, trip))
+	if m.quota {
+		l.Formula = fmt.Sprintf("the demand of %s: a decision waits %s", policy.FormatDuration(trip), policy.FormatDuration(patience))
+		return l
+	}
 	l.Formula = fmt.Sprintf("%s·(%s + %s), where demand is the whole rate: a decision waits %s",
 		m.rateText(), policy.FormatDuration(m.deploy.RTT), policy.FormatDuration(decideTime), policy.FormatDuration(patience))
 	return l

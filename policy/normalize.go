@@ -341,6 +341,10 @@ func (f *faults) reserves(b *Budget) {
 	}
 }
 
+// Overdrawn begins the reason for refusing a percentage that is read well, but
+// that drift, rounding and surcharges exceed: a promise that cannot be kept.
+const Overdrawn = "leaves less than nothing"
+
 // float computes Float from what the owner wrote.
 func (f *faults) float(b *Budget, d Deployment) {
 	b.Float = b.OverAdmission.Tokens
@@ -349,7 +353,7 @@ func (f *faults) float(b *Budget, d Deployment) {
 		field = "over_admission.percent"
 		c := b.ceiling(d)
 		if c.Float < 0 {
-			f.add(field, "leaves less than nothing within %s: %s%s", FormatDuration(b.OverAdmission.Within), c, advice(c))
+			f.add(field, "%s within %s: %s%s", Overdrawn, FormatDuration(b.OverAdmission.Within), c, advice(c))
 			return
 		}
 		b.Float = c.Float

@@ -60,7 +60,7 @@ func (t *boundTool) flags(f *pflag.FlagSet) {
 	f.Var(&t.atMost, "at-most", "also find the settings for at most this over-admission: tokens, or a percentage as in 5%")
 	f.IntVar(&d.Regions, "regions", d.Regions, "regions of budgets that name none")
 	f.IntVar(&d.AgentsPerRegion, "agents-per-region", d.AgentsPerRegion, "most agent processes of a region")
-	f.Var((*count)(&d.Prefetch), "prefetch", "most tokens of a budget that one process holds; 0 for the agent's own rule")
+	f.Var((*tokenCount)(&d.Prefetch), "prefetch", "most tokens of a budget that one process holds; 0 for the agent's own rule")
 	f.IntVar(&d.Suspended, "suspended-processes", d.Suspended, "agent processes whose machines may stand still for more than 2s")
 	f.BoolVar(&d.Unfenced, "unfenced-stores", d.Unfenced, "stores forbid INFO in scripts")
 	f.DurationVar(&d.StoreLag, "store-lag", d.StoreLag, "how old a store may be that comes back from a replica or a snapshot")
@@ -300,21 +300,21 @@ func (s *share) Set(text string) error {
 	return err
 }
 
-// count is a flag for tokens, ratePerTime one for a rate.
-type count lease.Tokens
+// tokenCount is a flag for tokens, ratePerTime one for a rate.
+type tokenCount lease.Tokens
 
-func (c *count) String() string { return fmt.Sprint(int64(*c)) }
+func (c *tokenCount) String() string { return fmt.Sprint(int64(*c)) }
 
 // Type is what the help calls the value.
-func (*count) Type() string { return "tokens" }
+func (*tokenCount) Type() string { return "tokens" }
 
 // Set implements pflag.Value.
-func (c *count) Set(text string) error {
+func (c *tokenCount) Set(text string) error {
 	if text == "" {
 		return errors.New("write a whole number of tokens")
 	}
 	n, err := policy.ParseTokens(text)
-	*c = count(n)
+	*c = tokenCount(n)
 	return err
 }
 
