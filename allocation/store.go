@@ -41,10 +41,12 @@ type State struct {
 // sum may stand above but never grow until they fit.
 type Pool struct {
 	// Start and End bound a quota's window in raw time; Start is 0 and End 0 for
-	// a bucket.
+	// a bucket. Start names the pool in its leases; a change of contract between
+	// bucket and quota, or of a quota's calendar, gives the open pool another.
 	Start, End lease.Time
 	// Rate, Burst and Float are the contract in force. Rate is in the fine
-	// unit that all shares' x are counted in (lease.Rate.Fine); zero for quotas.
+	// unit that all shares' x are counted in (lease.Rate.Fine). A quota's has no
+	// tokens; its Per is the unit of shares left from a time as a bucket.
 	Rate         lease.Rate
 	Burst, Float lease.Tokens
 	// Available is A; negative is debt.
@@ -59,7 +61,9 @@ type Pool struct {
 }
 
 // Totals are running sums over a pool's life; none ever decreases, except
-// Adjusted, which has the quota changes with their sign. Conservation:
+// Adjusted, which has the quota changes with their sign, and Minted and
+// Clamped, which are lowered together before they outgrow their type.
+// Conservation:
 // Start + Minted + Adjusted = Available + ShareGiven - ShareReturned
 // + LumpUsed + lump holds + LumpWrittenOff + Debt + Clamped - LateCredited.
 type Totals struct {
@@ -113,8 +117,9 @@ type Lease struct {
 	// than what the region may hold; ToldX and ToldBeta what it was told last.
 	X, ToldX       lease.Tokens // per pool Rate.Per
 	Beta, ToldBeta lease.Tokens
-	// Minted is what the share's x can have minted in the region so far, rounded
-	// up, with MintCarry and MintedAt as for a pool; it bounds Used.
+	// Minted is what the share's x can have minted in the region so far, by a
+	// clock as fast as any may be; Used and Returned together stay within
+	// Granted + Minted + 1. MintCarry is in millionths of token·microseconds.
 	Minted    lease.Tokens
 	MintCarry int64
 	MintedAt  lease.Time

@@ -223,3 +223,26 @@ func TestLocalAdmissionsAreDebt(t *testing.T) {
 	local(lease.MaxTokens, lease.MaxTokens)
 	d.expect("as deep as it gets", -lease.MaxTokens, 0)
 }
+
+// A lump whose totals come near what the wire carries ends once it is spent,
+// and its successor starts from zero.
+func TestWornOutLumpEnds(t *testing.T) {
+	const most = lease.MaxTokens
+	d := newDesk(t, bucket(0, most, policy.Dynamic), lumps(most, "us")...)
+	d.sync("us", lump("i", 1, most/2))
+	r := lease.Report{Kind: lease.Lump, Incarnation: "i", Seq: 2, Used: most / 2, Want: 10}
+	if st := d.sync("us", r); st.Granted != most/2+10 {
+		t.Fatalf("granted %d", st.Granted)
+	}
+	r.Seq, r.Used = 3, most/2+4
+	if st := d.sync("us", r); st.Status != lease.Active || st.Granted != most/2+10 {
+		t.Errorf("answered %+v, want nothing more", st)
+	}
+	r.Seq, r.Used = 4, most/2+10
+	if st := d.sync("us", r); st.Status != lease.Ended {
+		t.Errorf("answered %+v, want ended", st)
+	}
+	if st := d.sync("us", lump("j", 1, 10)); st.Granted != 10 {
+		t.Errorf("the successor is answered %+v", st)
+	}
+}
