@@ -8,23 +8,29 @@ import "time"
 // machine's, which a simulator cannot move. The zero value is closed. Its
 // owner guards it.
 type breaker struct {
-	failures int           // in a row
-	until    time.Duration // no call before, once open
+	failures int           // in a row, while closed
+	since    time.Duration // when the first of them failed
+
+	open     bool
+	openedAt time.Duration
+	pauses   int           // since it opened
+	until    time.Duration // no call before
 	probing  bool          // one call is out to see whether the store is back
 }
 
 const (
-	breakerAfter   = 5 // failures in a row
+	breakerAfter = 5 // failures in a row
+	// breakerSpan is how long nothing must have succeeded as well: a stall of a
+	// few milliseconds fails many calls at once and is over before they are told.
+	breakerSpan    = 25 * time.Millisecond
 	breakerFirst   = 100 * time.Millisecond
 	breakerLongest = 2 * time.Second
 )
 
-func (b *breaker) open() bool { return b.failures >= breakerAfter }
-
 // allow reports whether a call may be made now. While open, one call at a
 // time is let through after each pause.
 func (b *breaker) allow(now time.Duration) bool {
-	if !b.open() {
+	if !b.open {
 		return true
 	}
 	if b.probing || now < b.until {
@@ -34,18 +40,34 @@ func (b *breaker) allow(now time.Duration) bool {
 	return true
 }
 
-// report books a call's outcome, and says whether it opened the breaker.
-func (b *breaker) report(now time.Duration, ok bool) (opened bool) {
+// report books the outcome at now of a call that was made at start, and says
+// whether it opened the breaker.
+func (b *breaker) report(start, now time.Duration, ok bool) (opened bool) {
+	switch {
+	case ok:
+		*b = breaker{}
+		return false
+	case !b.open:
+		if b.failures == 0 {
+			b.since = now
+		}
+		b.failures++
+		if b.failures < breakerAfter || now-b.since < breakerSpan {
+			return false
+		}
+		b.open, b.openedAt = true, now
+		b.pause(now)
+		return true
+	case start >= b.openedAt:
+		b.pause(now)
+	}
+	// Else the call was under way when the breaker opened: it says nothing new.
+	return false
+}
+
+// pause lets no call through for a while that doubles each time.
+func (b *breaker) pause(now time.Duration) {
+	b.until = now + min(breakerFirst<<min(b.pauses, 10), breakerLongest)
+	b.pauses++
 	b.probing = false
-	if ok {
-		b.failures = 0
-		return false
-	}
-	b.failures++
-	if !b.open() {
-		return false
-	}
-	pause := breakerFirst << min(b.failures-breakerAfter, 10)
-	b.until = now + min(pause, breakerLongest)
-	return b.failures == breakerAfter
 }

@@ -494,6 +494,7 @@ func TestBreaker(t *testing.T) {
 		if a := b.decide(named(1, "acme/x")); a.Outcome != Unavailable || a.Reason != "store_unavailable" {
 			t.Fatalf("%+v", a)
 		}
+		b.now += breakerSpan / (breakerAfter - 1)
 	}
 	if n := b.stats.StoreErrors.Load(); n != breakerAfter || b.stats.BreakerOpened.Load() != 1 {
 		t.Errorf("%d calls of a store that is down, opened %d times", n, b.stats.BreakerOpened.Load())

@@ -218,7 +218,7 @@ func (d *Decider) call(ctx context.Context, primary, step string, f func(context
 	if err != nil {
 		d.stats.StoreErrors.Add(1)
 	}
-	if d.primary.report(primary, end, err == nil) {
+	if d.primary.report(primary, start, end, err == nil) {
 		d.stats.BreakerOpened.Add(1)
 	}
 	d.opt.Observer.StoreCalled(end-start, step, err)

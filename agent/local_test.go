@@ -49,8 +49,8 @@ func TestLocalBucketStartsEmptyAtEachOutage(t *testing.T) {
 // What a call that succeeded leaves behind is what the bucket goes by.
 func TestPrimariesRememberWhenOneAnswered(t *testing.T) {
 	p := newPrimaries(lease.DefaultClocks())
-	p.report("a", 5*time.Second, true)
-	p.report("a", 7*time.Second, false)
+	p.report("a", 5*time.Second, 5*time.Second, true)
+	p.report("a", 7*time.Second, 7*time.Second, false)
 	if p.answered("a") != 5*time.Second || p.answered("b") != 0 {
 		t.Errorf("answered at %v and %v, want 5s and never", p.answered("a"), p.answered("b"))
 	}

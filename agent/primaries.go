@@ -87,14 +87,14 @@ func (p *primaries) allow(name string, now time.Duration) bool {
 	return p.get(name).breaker.allow(now)
 }
 
-func (p *primaries) report(name string, now time.Duration, ok bool) (opened bool) {
+func (p *primaries) report(name string, start, now time.Duration, ok bool) (opened bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.get(name)
 	if ok {
 		known.answered = now
 	}
-	return known.breaker.report(now, ok)
+	return known.breaker.report(start, now, ok)
 }
 
 // answered is when a call to the named primary last succeeded.
