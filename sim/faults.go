@@ -53,6 +53,9 @@ const (
 	// its clock, as a suspended machine.
 	PauseAgent   Kind = "pause_agent"
 	SuspendAgent Kind = "suspend_agent"
+	// FreezeInTake freezes the process for For in its next take, after the store
+	// has taken and before the process has read its clock.
+	FreezeInTake Kind = "freeze_in_take"
 
 	// KillAllocator ends Allocator, with what it holds back; PauseAllocator
 	// freezes it and answers later.
@@ -94,7 +97,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		CutRequests, CutReplies, Partition, DegradeLinks, LoseReplies,
-		KillAgent, StopAgent, PauseAgent, SuspendAgent,
+		KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake,
 		KillAllocator, PauseAllocator, DatabaseDown, UnknownCommits, DatabaseFailover,
 		StoreRestart, StoreRestore, StoreFailover, LoseRow, StoreStall, StoreUnknown,
 		StepStoreClock, DriftStoreClock, DriftAgentClock, StepDatabaseClock, DriftDatabaseClock, DriftAllocator,

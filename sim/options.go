@@ -44,6 +44,8 @@ type Options struct {
 	// Bounds by budget name; what is not there is not compared.
 	Bounds map[string]Bound
 	Check  Checks
+	// StopAtViolation ends the run at the first violation.
+	StopAtViolation bool
 	// Points is the length of each time series; 0 for none.
 	Points int
 	// Progress is told the simulated time about a hundred times; may be nil.

@@ -97,7 +97,7 @@ type BudgetResult struct {
 	// without an admission in between.
 	LongestDenied time.Duration `json:"longest_denied"`
 	// RebalanceMean and RebalanceWorst are times from a move of demand until the
-	// region that gained admits 95 % of what the ideal bucket admits there;
+	// region that gained admits 90 % of what the ideal bucket admits there;
 	// Moves how many of them were seen, Unbalanced those that took until the
 	// next.
 	RebalanceMean  time.Duration `json:"rebalance_mean"`
@@ -115,7 +115,6 @@ type BudgetResult struct {
 type RegionResult struct {
 	Name string `json:"name"`
 	Tally
-	// IdealAdmitted is what the ideal bucket admitted of this region's requests.
 	LongestDenied time.Duration `json:"longest_denied"`
 }
 
@@ -198,21 +197,22 @@ type RegionSeries struct {
 
 // Coverage counts how often rare paths were reached.
 type Coverage struct {
-	Lost, Duplicated, Reordered            int64
-	LateTotals, StaleIncarnation           int64
-	DuplicateInstall, SupersededSequence   int64
-	ResumedSequence, ReplayedSequence      int64
-	OlderSequence, EndedAnswer, NotPlanned int64
-	UnknownCommit, FailedCommit            int64
-	ReplyLostAfterCommit                   int64
-	Expired, Regranted, Closed             int64
-	VoidRow, LostRow, StoreUnknown         int64
-	Held, Woken, Superseded                int64
-	LocalStore, LocalProcess               int64
-	DiscardedLate, BreakerOpened           int64
-	AgentKilled, AgentPaused, Suspended    int64
-	AllocatorKilled, LedgerFailover        int64
-	StoreRestarted, StoreFailedOver        int64
-	ClockMoved, ClockStepped               int64
-	PolicyChanged, Waited                  int64
+	// Messages between regions and allocators.
+	Lost, Duplicated, Reordered, LateReply, ReplyLostAfterCommit int64
+	// Lease requests as the ledger saw them.
+	ReplayedSequence, OlderSequence, EndedAnswer, NotPlanned, RefusedItem int64
+	UnknownCommit, FailedCommit                                           int64
+	LateTotals, Expired, Regranted, ClosedLease                           int64
+	Held, Woken, Superseded                                               int64
+	// The regions' stores.
+	ResumedSequence, SupersededSequence, StaleInstall, DeadInstall int64
+	StaleSettle, VoidRow, StoreUnknown                             int64
+	// Decisions.
+	LocalStore, LocalProcess, Discarded, Waited, BreakerOpened int64
+	Prefetched, GivenBack                                      int64
+	// Faults that happened.
+	AgentKilled, AgentStopped, AgentPaused, AgentSuspended, FrozenInTake int64
+	AllocatorKilled, AllocatorPaused, LedgerFailover, LedgerLostCommits  int64
+	StoreRestarted, StoreRestored, StoreFailedOver, RowLost, Stalled     int64
+	ClockMoved, ClockStepped, PolicyChanged                              int64
 }
