@@ -60,8 +60,8 @@ func (d *demand) timeFor(n float64, least, most time.Duration) time.Duration {
 
 // need is how many tokens a region should hold so that a Sync of this round
 // trip comes back before they run out.
-func (d *demand) need(rtt time.Duration) lease.Tokens {
-	f := d.rate * (rtt + 2*syncEvery + 20*time.Millisecond).Seconds()
+func (d *demand) need(rtt, every time.Duration) lease.Tokens {
+	f := d.rate * (rtt + 2*every + 20*time.Millisecond).Seconds()
 	return clampTokens(f + 2*math.Sqrt(f) + 1)
 }
 

@@ -13,7 +13,7 @@ import (
 
 // The Keeper's pace.
 const (
-	// syncEvery is s of DESIGN 10: how often a busy budget is looked at, and the
+	// syncEvery is s, unless configured: how often a busy budget is looked at, and the
 	// least time between two Syncs of it that nobody waits for.
 	syncEvery = 100 * time.Millisecond
 	// gatherFor is the longest that Syncs wait for one another, where a budget's
@@ -74,6 +74,9 @@ type KeeperConfig struct {
 	Rand  *rand.Rand
 	Nonce func() string
 	Stats *Stats
+	// SyncEvery is how often a busy budget is looked at, and the least time
+	// between two Syncs of it that nobody waits for; 0 takes 100 ms.
+	SyncEvery time.Duration
 }
 
 // Keeper keeps the region's wallets filled. It is a step machine: Step takes
@@ -124,6 +127,9 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	}
 	if cfg.Clocks == (lease.Clocks{}) {
 		cfg.Clocks = lease.DefaultClocks()
+	}
+	if cfg.SyncEvery <= 0 {
+		cfg.SyncEvery = syncEvery
 	}
 	return &Keeper{cfg: cfg, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
 }
@@ -343,7 +349,7 @@ func (k *Keeper) renew(w *ward, b policy.Budget) {
 // soon makes a resting ward due within a short, random time, so that many of
 // them do not ask in one instant.
 func (k *Keeper) soon(w *ward) {
-	k.order.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(syncEvery)))
+	k.order.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(k.cfg.SyncEvery)))
 }
 
 // sorted lists the wards by name, so that runs repeat.

@@ -164,7 +164,7 @@ func (k *Keeper) returnSurplus(w *ward) bool {
 		keep = lease.MaxTokens // this process has heard nothing yet
 	}
 	if w.scarce(k.now) {
-		keep = min(keep, w.demand.need(k.rtt))
+		keep = min(keep, w.demand.need(k.rtt, k.cfg.SyncEvery))
 	}
 	surplus := w.view.Live[lease.Lump-1] + counted(w.lease(lease.Lump)) - keep
 	if surplus <= keep/8 || w.view.Live[lease.Lump-1] == 0 || w.waiting > 0 {

@@ -28,7 +28,7 @@ func (k *Keeper) worthAsking(w *ward) bool {
 // hasToSay reports whether a Sync is due that nobody waits for: the leader's,
 // save for what this process admitted without a lease.
 func (k *Keeper) hasToSay(w *ward) bool {
-	if w.final || k.now < w.sentAt+syncEvery && w.sentAt > 0 {
+	if w.final || k.now < w.sentAt+k.cfg.SyncEvery && w.sentAt > 0 {
 		return false
 	}
 	if w.local > w.localSent {
@@ -195,7 +195,7 @@ func (k *Keeper) want(w *ward) lease.Tokens {
 	if !k.wanted(w) {
 		return 0
 	}
-	want := max(w.demand.need(k.rtt), w.waiting)
+	want := max(w.demand.need(k.rtt, k.cfg.SyncEvery), w.waiting)
 	return min(want+counted(w.lease(lease.Lump)), lease.MaxTokens)
 }
 
@@ -264,7 +264,7 @@ func (k *Keeper) nextLook(w *ward) time.Duration {
 			left := w.remains(kind) - time.Duration(extendEarly*float64(w.ttl(kind)))
 			sooner(w.viewAt + max(left, time.Second) - time.Duration(k.cfg.Rand.Float64()*0.1*float64(w.ttl(kind))))
 		case l.Closed && (!reported(l) || counted(l) > 0), l.Pending, w.dead(kind):
-			sooner(k.now + max(syncEvery, 2*k.rtt))
+			sooner(k.now + max(k.cfg.SyncEvery, 2*k.rtt))
 		case unborn(l) && k.standing(w) && kind == lease.Reserve:
 			sooner(max(w.told[kind-1].notBefore, w.askAfter, k.now+time.Second))
 		}
@@ -278,7 +278,7 @@ func (k *Keeper) active() int { return len(k.order) + k.busy }
 // lookEvery paces the looks at a budget in use, so that many budgets do not
 // cost more reads than a store can bear.
 func (k *Keeper) lookEvery(w *ward) time.Duration {
-	every := syncEvery
+	every := k.cfg.SyncEvery
 	every = max(every, time.Duration(k.active())*time.Second/looksPerSecond)
 	if !w.elastic(k.now) {
 		every = max(every, time.Second)

@@ -83,6 +83,7 @@ func (s *slot) start() *process {
 	p.keeper = agent.NewKeeper(agent.KeeperConfig{
 		Region: r.spec.Name, Process: p.name, Clocks: r.w.declared,
 		Rand: source(r.w.o.Seed, "keeper/"+p.name), Nonce: p.nonce, Stats: &p.stats,
+		SyncEvery: r.w.o.SyncEvery,
 	})
 	p.executor = &agent.Executor{Decider: p.decider, StoreTimeout: time.Minute}
 	p.schedule(r.w.now)
