@@ -34,9 +34,10 @@ func drawBudget(t *rapid.T, name string) policy.Budget {
 // over a network that loses, repeats, delays and reorders, while agents are
 // killed, stores restart and regions are cut off.
 //
-// Seen to catch: counting a process's deadline from the take's reply (10);
-// reporting tokens before they are taken out of the wallet (10); installing a
-// reply of any incarnation (10).
+// Seen to catch: reporting tokens before they are taken out of the wallet
+// (10), installing a reply of any incarnation (10), settling again after an
+// unknown outcome (10), granting a replayed sequence again (3), regranting a
+// share that has not ended (3), a shorter ttl that brings reclaim forward (4).
 func TestInvariantsUnderFaults(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt, rapid.Uint64().Draw(rt, "seed"))
@@ -98,7 +99,8 @@ func (w *world) incident(rt *rapid.T, sites []*site, i int) {
 	_ = i
 }
 
-// Twenty callers race for a limit of 4 in each of two regions: never 5.
+// Twenty callers race for a limit of 4 in each of two regions: never 5. Seen
+// to catch: an install that adds instead of replacing.
 func TestTwoRegionsAndALimitOfFour(t *testing.T) {
 	for _, strategy := range []policy.Strategy{policy.Static, policy.Dynamic} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -125,7 +127,8 @@ func TestTwoRegionsAndALimitOfFour(t *testing.T) {
 }
 
 // Invariant 7: a store that restarts empty has an empty wallet; what it held
-// is not admitted again.
+// is not admitted again. Seen to catch: an expiry that credits what it writes
+// off.
 func TestInvariant7MissingWalletIsEmpty(t *testing.T) {
 	w := newWorld(t, 3)
 	b := bucket("acme/x", 1, 100, policy.Dynamic, "us")

@@ -16,8 +16,8 @@ import (
 // audit proves the books, nothing is granted twice, and the region goes on
 // admitting.
 //
-// Seen to catch: install without comparing sequences (invariant 10), and a
-// retry whose anchor moves (invariant 10).
+// Seen to catch: granting a replayed sequence again (3), and reporting tokens
+// before they are taken out of the wallet (10).
 func TestKillAndRestartBetweenEveryTwoSteps(t *testing.T) {
 	points := []struct {
 		stage  string
