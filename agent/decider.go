@@ -28,7 +28,8 @@ type Options struct {
 	Wall func() time.Time
 	// Deadline is for checks that give none; default 100 ms.
 	Deadline time.Duration
-	// StoreDeadline bounds each store call of a decision; default 5 ms.
+	// StoreDeadline bounds each store call of a decision; default 5 ms, negative
+	// for none, where the store is in this process's memory.
 	StoreDeadline time.Duration
 	// MaxAgents is how many processes a region may have: each gets that part of
 	// a budget's local allowance when the store is down; default 8.
@@ -52,7 +53,7 @@ func (o Options) withDefaults() Options {
 	if o.Deadline <= 0 {
 		o.Deadline = 100 * time.Millisecond
 	}
-	if o.StoreDeadline <= 0 {
+	if o.StoreDeadline == 0 {
 		o.StoreDeadline = 5 * time.Millisecond
 	}
 	if o.MaxAgents <= 0 {
@@ -211,8 +212,12 @@ func (d *Decider) call(ctx context.Context, primary, step string, f func(context
 		return errBreakerOpen
 	}
 	// A caller that goes away must not look like a store that does not answer.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.opt.StoreDeadline)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
+	if d.opt.StoreDeadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.opt.StoreDeadline)
+		defer cancel()
+	}
 	err := f(ctx)
 	end := d.opt.Now()
 	if err != nil {

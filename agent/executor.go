@@ -17,7 +17,7 @@ type Executor struct {
 	Leases   lease.Source
 	Policies policy.Source
 	// StoreTimeout bounds each store call of the Keeper; default 250 ms: it can
-	// wait longer than a decision.
+	// wait longer than a decision. Negative for none.
 	StoreTimeout time.Duration
 }
 
@@ -87,11 +87,14 @@ func (x *Executor) send(ctx context.Context, f SendSync) Event {
 // onStore does the effects on the region's store.
 func (x *Executor) onStore(ctx context.Context, effect Effect) Event {
 	timeout := x.StoreTimeout
-	if timeout <= 0 {
+	if timeout == 0 {
 		timeout = 250 * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	store, process := x.Decider.opt.Store, x.Decider.opt.Process
 	switch f := effect.(type) {
 	case ReadRows:

@@ -74,9 +74,7 @@ func (s *slot) start() *process {
 	opt := agent.Options{
 		Region: r.spec.Name, Process: p.name, Store: &p.gate, Clocks: r.w.declared,
 		Now: p.now, Wall: func() time.Time { return time.UnixMicro(int64(p.clock.time(r.w.now))) },
-		// The deadline of a call is real time, of which a simulation needs little;
-		// a stall is the gate's affair.
-		StoreDeadline: time.Minute,
+		StoreDeadline: -1, // in real time; a stall is the gate's affair
 		MaxAgents:     r.w.o.MaxAgents,
 	}
 	p.decider = agent.NewDecider(opt, &p.stats, func(u agent.Urgent) { p.urgent = append(p.urgent, u) })
@@ -85,7 +83,7 @@ func (s *slot) start() *process {
 		Rand: source(r.w.o.Seed, "keeper/"+p.name), Nonce: p.nonce, Stats: &p.stats,
 		SyncEvery: r.w.o.SyncEvery,
 	})
-	p.executor = &agent.Executor{Decider: p.decider, StoreTimeout: time.Minute}
+	p.executor = &agent.Executor{Decider: p.decider, StoreTimeout: -1}
 	p.schedule(r.w.now)
 	r.w.after(r.w.flushEvery, &p.flushEvent)
 	return p
