@@ -296,6 +296,24 @@ func (b *budget) cell(region int) {
 	}
 }
 
+// warm forgets what was counted up to now, save for over-admission.
+func (b *budget) warm() {
+	b.tally, b.items = Tally{}, 0
+	b.heldSum, b.heldCount, b.heldMost = 0, 0, 0
+	b.strandedSum, b.strandedCount, b.strandedMost = 0, 0, 0
+	b.ideal.level = max(0, b.fed.level) // from here on both see the same
+	for _, r := range b.regions {
+		r.tally, r.longest, r.falselyDenied = Tally{}, 0, false
+		if r.deniedSince >= 0 {
+			r.deniedSince = b.w.now
+		}
+	}
+	for b.move < len(b.moves) && b.moves[b.move].at <= b.w.now {
+		b.move++
+	}
+	b.rebalanced, b.unbalanced = nil, 0
+}
+
 // sample looks at what lies where.
 func (b *budget) sample() {
 	held := b.w.held(b)

@@ -12,6 +12,9 @@ type Options struct {
 	Seed uint64
 	// Length is the simulated time, above 0.
 	Length time.Duration
+	// Warmup is how long the tallies, denials and calls are not yet counted;
+	// over-admission always is.
+	Warmup time.Duration
 	// Epoch is the true time at the start, for calendar windows; 0 takes
 	// 2027-01-15 08:00 UTC.
 	Epoch    lease.Time

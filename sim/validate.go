@@ -52,6 +52,8 @@ func (o *Options) validateSizes() error {
 		return fieldError("points", "is %d, must be 0 to %d", o.Points, MaxPoints)
 	case o.Points*len(o.Budgets)*(4+6*len(o.Topology.Regions)) > maxCells:
 		return fieldError("points", "of %d for each of %d budgets in %d regions are too many for memory", o.Points, len(o.Budgets), len(o.Topology.Regions))
+	case o.Warmup < 0 || o.Warmup >= o.Length:
+		return fieldError("warmup", "is %v, must be 0 to less than the length", o.Warmup)
 	case o.SyncEvery < 0:
 		return fieldError("sync_every", "is negative")
 	}

@@ -308,6 +308,18 @@ func (w *world) begin() {
 		w.after(w.o.WriteBack, call(w.exchange))
 	}
 	w.after(w.sampleEvery, call(w.sample))
+	if w.o.Warmup > 0 {
+		w.at(w.o.Warmup, call(w.warm))
+	}
+}
+
+// warm begins to count.
+func (w *world) warm() {
+	w.rpcs, w.items, w.decisions = 0, 0, 0
+	for _, b := range w.budgets {
+		b.advance()
+		b.warm()
+	}
 }
 
 // change makes a change of budgets; while the ledger is away it is tried
