@@ -185,11 +185,13 @@ type Series struct {
 // RegionSeries is one region's part. Held is what the region could spend at
 // the end of each point, per kind of lease.
 type RegionSeries struct {
-	Name     string                      `json:"name"`
-	Offered  []lease.Tokens              `json:"offered"`
-	Admitted []lease.Tokens              `json:"admitted"`
-	Denied   []lease.Tokens              `json:"denied"`
-	Held     [lease.Kinds][]lease.Tokens `json:"held"`
+	Name     string         `json:"name"`
+	Offered  []lease.Tokens `json:"offered"`
+	Admitted []lease.Tokens `json:"admitted"`
+	Denied   []lease.Tokens `json:"denied"`
+	// Ideal is what the ideal bucket admitted of this region's requests.
+	Ideal []lease.Tokens              `json:"ideal"`
+	Held  [lease.Kinds][]lease.Tokens `json:"held"`
 	// Alive has, per kind, whether a lease could be spent at the end of each
 	// point: the bands of the report.
 	Alive [lease.Kinds][]bool `json:"alive"`

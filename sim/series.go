@@ -15,7 +15,7 @@ func newSeries(w *world) *Series {
 	make64 := func() []lease.Tokens { return make([]lease.Tokens, points) }
 	s.Offered, s.Admitted, s.Ideal, s.Allowed = make64(), make64(), make64(), make64()
 	for _, r := range w.o.Topology.Regions {
-		one := RegionSeries{Name: r.Name, Offered: make64(), Admitted: make64(), Denied: make64()}
+		one := RegionSeries{Name: r.Name, Offered: make64(), Admitted: make64(), Denied: make64(), Ideal: make64()}
 		for k := range one.Held {
 			one.Held[k], one.Alive[k] = make64(), make([]bool, points)
 		}
@@ -31,6 +31,7 @@ func (s *Series) offer(now time.Duration, region int, offered, ideal lease.Token
 	s.Offered[i] += offered
 	s.Ideal[i] += ideal
 	s.Regions[region].Offered[i] += offered
+	s.Regions[region].Ideal[i] += ideal
 }
 
 func (s *Series) outcome(now time.Duration, region int, admitted, denied lease.Tokens) {
