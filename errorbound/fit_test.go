@@ -172,8 +172,11 @@ func TestJudge(t *testing.T) {
 		{"promotions double it", func(b *policy.Budget) {
 			b.OnFailure, b.OnStoreLoss = policy.Failure{Mode: policy.AllowLocal, Rate: perSecond(10), Burst: 20}, policy.Wait
 		}, func(d *errorbound.Deployment) { d.ReplicatedStores = true }, 123, false, []errorbound.Name{errorbound.LocalStores}},
-		{"faults of the deployment", nil, func(d *errorbound.Deployment) { d.Suspended, d.AsyncLedger = 1, true },
-			3, false, []errorbound.Name{errorbound.LedgerLoss, errorbound.Suspension}},
+		{
+			"faults of the deployment", nil, func(d *errorbound.Deployment) { d.Suspended, d.AsyncLedger = 1, true },
+			3, false,
+			[]errorbound.Name{errorbound.LedgerLoss, errorbound.Suspension},
+		},
 	} {
 		b, d := worked(t, policy.Dynamic), errorbound.Deployment{}
 		if c.budget != nil {

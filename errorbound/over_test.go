@@ -70,8 +70,10 @@ func TestWorkedExample(t *testing.T) {
 		// 20 + 10·2·1.001 in each of three stores.
 		{"local allowance", policy.Dynamic, func(b *policy.Budget) { b.OnFailure = local }, nil, errorbound.LocalStores, 3 * 40, 3 + 120},
 		// Processes mint 10·1.001 in a second without the store.
-		{"stores away", policy.Dynamic, func(b *policy.Budget) { b.OnFailure = local }, func(d *errorbound.Deployment) { d.StoreOutage = second },
-			errorbound.LocalProcesses, 3 * 10, 3 + 120 + 30},
+		{
+			"stores away", policy.Dynamic, func(b *policy.Budget) { b.OnFailure = local }, func(d *errorbound.Deployment) { d.StoreOutage = second },
+			errorbound.LocalProcesses, 3 * 10, 3 + 120 + 30,
+		},
 		// An old primary for half a second: 20 + 10·2·1.001 + 10·0.5·1.001 of the
 		// allowance, and 1000 + 1000·0.5·1.001 of a share, three times.
 		{"isolated primaries", policy.Dynamic, func(b *policy.Budget) { b.OnFailure = local }, func(d *errorbound.Deployment) {
@@ -88,8 +90,10 @@ func TestWorkedExample(t *testing.T) {
 		{"all suspended", policy.Dynamic, nil, func(d *errorbound.Deployment) { d.Suspended = 100 }, errorbound.Suspension, 24 * 125, 3 + 24*125},
 		{"declared prefetch", policy.Dynamic, nil, func(d *errorbound.Deployment) { d.Suspended, d.Prefetch = 1, 7 }, errorbound.Suspension, 7, 3 + 7},
 		{"asynchronous ledger", policy.Dynamic, nil, func(d *errorbound.Deployment) { d.AsyncLedger = true }, errorbound.LedgerLoss, 1000 + 2002, 3 + 3002},
-		{"asynchronous ledger, independent", policy.Independent, nil, func(d *errorbound.Deployment) { d.AsyncLedger = true },
-			errorbound.LedgerLoss, 3 * 3002, 6007 + 9006},
+		{
+			"asynchronous ledger, independent", policy.Independent, nil, func(d *errorbound.Deployment) { d.AsyncLedger = true },
+			errorbound.LedgerLoss, 3 * 3002, 6007 + 9006,
+		},
 		{"step of the ledger", policy.Dynamic, nil, func(d *errorbound.Deployment) { d.LedgerStep = second / 4 }, errorbound.LedgerStep, 250, 3 + 250},
 		{"long step of the ledger", policy.Dynamic, nil, func(d *errorbound.Deployment) { d.LedgerStep = 3 * second }, errorbound.LedgerStep, 1000, 3 + 1000},
 		{"step of a store", policy.Independent, nil, func(d *errorbound.Deployment) { d.StoreStep = second / 20 }, errorbound.StoreStep, 50, 6007 + 50},
