@@ -212,8 +212,13 @@ func (k *Keeper) housekeeping() {
 // look reads the rows that are due, in bounded batches, as long as not too
 // many rounds are under way.
 func (k *Keeper) look() {
+	if len(k.order) == 0 || k.order[0].due > k.now {
+		return
+	}
+	// Those due soon come along: they share a read, and then a Sync.
+	soon := k.now + k.cfg.SyncEvery/4
 	var names []string
-	for len(k.order) > 0 && k.order[0].due <= k.now && k.busy < maxBusy {
+	for len(k.order) > 0 && k.order[0].due <= soon && k.busy < maxBusy {
 		w := heap.Pop(&k.order).(*ward)
 		w.due = 0
 		k.enter(w, reading)
