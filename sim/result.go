@@ -173,11 +173,13 @@ type Mark struct {
 type Series struct {
 	Every time.Duration `json:"every"`
 	// Ideal, Admitted and Offered are tokens per point; Allowed what the
-	// contract mints in one; Bound the promised excess within one, 0 if none.
+	// contract mints in one, and Burst (N of a quota) what it allows beside
+	// that; Bound the promised excess within one, 0 if none.
 	Offered  []lease.Tokens `json:"offered"`
 	Admitted []lease.Tokens `json:"admitted"`
 	Ideal    []lease.Tokens `json:"ideal"`
 	Allowed  []lease.Tokens `json:"allowed"`
+	Burst    []lease.Tokens `json:"burst"`
 	Bound    lease.Tokens   `json:"bound"`
 	Regions  []RegionSeries `json:"regions"`
 }

@@ -13,7 +13,7 @@ func newSeries(w *world) *Series {
 	points := w.o.Points
 	s := &Series{Every: max(roundUp(w.o.Length/time.Duration(points)+1), time.Microsecond)}
 	make64 := func() []lease.Tokens { return make([]lease.Tokens, points) }
-	s.Offered, s.Admitted, s.Ideal, s.Allowed = make64(), make64(), make64(), make64()
+	s.Offered, s.Admitted, s.Ideal, s.Allowed, s.Burst = make64(), make64(), make64(), make64(), make64()
 	for _, r := range w.o.Topology.Regions {
 		one := RegionSeries{Name: r.Name, Offered: make64(), Admitted: make64(), Denied: make64(), Ideal: make64()}
 		for k := range one.Held {
@@ -51,5 +51,6 @@ func (s *Series) look(b *budget) {
 			s.Regions[at].Alive[k][i] = v.Remains[k] > 0
 		}
 	}
+	s.Burst[i] = b.limit()
 	s.Allowed[i], _ = b.policy.Contract.Rate.Mint(s.Every, 0)
 }
