@@ -13,10 +13,11 @@ const quotaTau = 2 * time.Second
 // planDynamicQuota sizes lumps by demand, in pieces of at most a hundredth of
 // the quota or what a round trip needs: a lost store costs that, not the
 // month. When the pool cannot fill all lumps, what is left of the window,
-// wherever it lies, is divided by demand, and what lies idle is recalled.
+// wherever it lies, is divided by demand, and what lies idle is recalled; so it
+// is after a cut or a debt, for what then lies in lumps above the limit.
 func planDynamicQuota(regions []regionView, p *Pool) []Target {
 	targets := make([]Target, len(regions))
-	lack, left, demand := lease.Tokens(0), max(0, p.Available), 0.0
+	lack, left, demand := lease.Tokens(0), p.Available, 0.0
 	for i, r := range regions {
 		piece := quotaPiece(r, p.Burst)
 		targets[i] = Target{Region: r.name, Lumps: true, Lump: piece, Piece: piece, Keep: lease.MaxTokens}
@@ -26,9 +27,10 @@ func planDynamicQuota(regions []regionView, p *Pool) []Target {
 		}
 		left = min(lease.MaxTokens, left+r.lump)
 	}
-	if lack <= max(0, p.Available) {
+	if p.room() >= 0 && lack <= p.Available {
 		return targets
 	}
+	left = max(0, min(left, p.ceiling()))
 	claims := make([]claim, len(regions))
 	for i, r := range regions {
 		claims[i] = claim{key: r.name, weight: demandWeight(r.demand, demand)}
