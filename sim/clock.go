@@ -54,17 +54,23 @@ func (c *hostClock) mono(t time.Duration) time.Duration {
 func (c *hostClock) time(t time.Duration) lease.Time { return c.wall.Add(c.mono(t)) }
 
 // when returns the first instant, not before now, at which the monotonic
-// clock shows reading or more.
+// clock shows reading or more; never, if it stands.
 func (c *hostClock) when(reading, now time.Duration) time.Duration {
 	left := reading - c.mono(now)
-	if left <= 0 {
+	switch {
+	case left <= 0:
 		return now
+	case c.stopped:
+		return never
 	}
 	us := int64(left / time.Microsecond)
 	den := 1_000_000 + c.ppm
 	t := now + time.Duration(us/den*1_000_000+us%den*1_000_000/den)*time.Microsecond
 	for c.mono(t) < reading {
 		t += time.Microsecond
+	}
+	for t > now && c.mono(t-time.Microsecond) >= reading {
+		t -= time.Microsecond
 	}
 	return t
 }
