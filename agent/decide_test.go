@@ -91,6 +91,16 @@ func newBench(t rapid.TB, budgets ...policy.Budget) *bench {
 	return b
 }
 
+// list puts budgets of these names, as lumps makes them, in force.
+func (b *bench) list(names ...string) {
+	var budgets []policy.Budget
+	for i, n := range names {
+		budgets = append(budgets, lumps(n))
+		budgets[i].Version = uint64(i + 1)
+	}
+	b.decider.SetBudgets(budgets)
+}
+
 // process is one more process over the same store.
 func (b *bench) process() *Decider {
 	return NewDecider(Options{

@@ -25,8 +25,8 @@ type entry struct {
 	local  localBucket
 	denial denial
 	hint   Hint
-	// touched is the store primary that the row was last seen on.
-	touched string
+	// touched is the store's clock that the row was last seen by; 0 for none.
+	touched clockID
 	// offered is the cost not yet told to the store as demand; rate estimates
 	// this process's own, in tokens per second, from arrived since rateAt.
 	offered, arrived lease.Tokens

@@ -159,52 +159,41 @@ func (x *Executor) onRow(ctx context.Context, effect Effect) Event {
 // outcome.
 func (x *Executor) row(budget, step string, now *regionstore.Now) func(*regionstore.View, error) {
 	d := x.Decider
-	primary, sent := d.opt.Store.Primary(budget), d.opt.Now()
-	e := d.entry(budget)
+	s, e := d.send(budget), d.entry(budget)
 	if e != nil {
-		*now = d.bound(e, primary, sent)
+		*now = d.bound(e, s)
 	}
 	return func(v *regionstore.View, err error) {
-		d.opt.Observer.StoreCalled(d.opt.Now()-sent, step, err)
+		got := d.opt.Now()
+		d.opt.Observer.StoreCalled(got-s.at, step, err)
 		if err != nil {
 			d.stats.StoreErrors.Add(1)
 			return
 		}
-		d.saw(e, primary, sent, v)
-	}
-}
-
-// saw books what a view says about the store's clock.
-func (d *Decider) saw(e *entry, primary string, sent time.Duration, v *regionstore.View) {
-	d.primary.saw(primary, sent, v.Time)
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.touched = ""
-	if v.Outcome != regionstore.Missing {
-		e.touched = primary
+		d.saw(e, s, got, v.Time, v.Outcome)
 	}
 }
 
 func (x *Executor) read(ctx context.Context, f ReadRows) Event {
 	d := x.Decider
 	sent := d.opt.Now()
+	calls := make([]callStart, len(f.Budgets))
 	now := make([]regionstore.Now, len(f.Budgets))
 	for i, b := range f.Budgets {
+		calls[i] = d.send(b)
 		if e := d.entry(b); e != nil {
-			now[i] = d.bound(e, d.opt.Store.Primary(b), sent)
+			now[i] = d.bound(e, calls[i])
 		}
 	}
 	views, err := d.opt.Store.Read(ctx, f.Budgets, now)
-	d.opt.Observer.StoreCalled(d.opt.Now()-sent, "read", err)
+	got := d.opt.Now()
+	d.opt.Observer.StoreCalled(got-sent, "read", err)
 	if err != nil {
 		d.stats.StoreErrors.Add(1)
 		return RowsRead{Budgets: f.Budgets, Err: err}
 	}
 	for i, b := range f.Budgets {
-		d.saw(d.entry(b), d.opt.Store.Primary(b), sent, &views[i])
+		d.saw(d.entry(b), calls[i], got, views[i].Time, views[i].Outcome)
 	}
 	return RowsRead{Budgets: f.Budgets, Views: views}
 }

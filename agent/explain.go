@@ -70,14 +70,14 @@ func (d *Decider) Explain(ctx context.Context, budget string) (Explanation, erro
 		return Explanation{}, lease.Errorf(lease.UnknownBudget, "budget", "no budget named %q", budget)
 	}
 	x := d.explainProcess(e)
-	primary, sent := d.opt.Store.Primary(budget), d.opt.Now()
+	s := d.send(budget)
 	var views []regionstore.View
-	x.Err = d.call(ctx, primary, "read", func(ctx context.Context) (err error) {
-		views, err = d.opt.Store.Read(ctx, []string{budget}, []regionstore.Now{d.bound(e, primary, sent)})
+	x.Err = d.call(ctx, s.primary, "read", func(ctx context.Context) (err error) {
+		views, err = d.opt.Store.Read(ctx, []string{budget}, []regionstore.Now{d.bound(e, s)})
 		return err
 	})
 	if x.Err == nil {
-		d.saw(e, primary, sent, &views[0])
+		d.saw(e, s, d.opt.Now(), views[0].Time, views[0].Outcome)
 		x.fromView(&views[0])
 	}
 	return x, nil

@@ -41,18 +41,18 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot, cost lease.Tokens) (ok 
 }
 
 func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot, cost lease.Tokens) (reply regionstore.LocalReply, err error) {
-	primary, sent := d.opt.Store.Primary(l.entry.name), d.opt.Now()
+	s := d.send(l.entry.name)
 	req := regionstore.LocalRequest{
 		Budget: l.entry.name, Cost: cost,
 		Rate: l.policy.OnFailure.Rate, Burst: l.policy.OnFailure.Burst,
-		Now: d.bound(l.entry, primary, sent),
+		Now: d.bound(l.entry, s),
 	}
-	err = d.call(ctx, primary, "take_local", func(ctx context.Context) error {
+	err = d.call(ctx, s.primary, "take_local", func(ctx context.Context) error {
 		reply, err = d.opt.Store.TakeLocal(ctx, req)
 		return err
 	})
 	if err == nil {
-		d.primary.saw(primary, sent, reply.Time)
+		d.saw(l.entry, s, d.opt.Now(), reply.Time, reply.Outcome)
 	}
 	return reply, err
 }

@@ -38,42 +38,58 @@ func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bo
 // take sends one take and books what came back: the store's clock, the
 // prefetch, and what the wallet holds. sent is from before it was sent.
 func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeRequest) (reply regionstore.TakeReply, sent time.Duration, err error) {
-	primary := d.opt.Store.Primary(req.Takes[0].Budget)
-	sent = d.opt.Now()
+	s := d.send(req.Takes[0].Budget)
 	for i, l := range lots {
-		req.Takes[i].Now = d.bound(l.entry, primary, sent)
+		req.Takes[i].Now = d.bound(l.entry, s)
 	}
-	err = d.call(ctx, primary, "take", func(ctx context.Context) error {
+	err = d.call(ctx, s.primary, "take", func(ctx context.Context) error {
 		reply, err = d.opt.Store.Take(ctx, req)
 		return err
 	})
-	if err != nil || reply.Conflict {
-		return reply, sent, err
+	if err != nil || reply.Conflict || reply.Replayed { // a kept answer's clock and figures are of long ago
+		return reply, s.at, err
 	}
 	got := d.opt.Now()
 	for i, l := range lots {
-		d.booked(l, &reply.Results[i], req.Hold, primary, sent, got)
+		r := &reply.Results[i]
+		d.saw(l.entry, s, got, r.Time, r.Outcome)
+		d.booked(l.entry, r, req.Hold, s.at, got)
 	}
-	return reply, sent, nil
+	return reply, s.at, nil
+}
+
+// send notes what a call on a budget's row that is sent now starts from.
+func (d *Decider) send(budget string) callStart {
+	return d.primary.send(d.opt.Store.Primary(budget), d.opt.Now())
 }
 
 // bound says how the store's clock is bounded for this row.
-func (d *Decider) bound(e *entry, primary string, now time.Duration) regionstore.Now {
+func (d *Decider) bound(e *entry, s callStart) regionstore.Now {
 	e.mu.Lock()
 	touched := e.touched
 	e.mu.Unlock()
-	return d.primary.bound(primary, touched, now)
+	return d.primary.bound(s, touched)
 }
 
-func (d *Decider) booked(l *lot, r *regionstore.TakeResult, hold bool, primary string, sent, got time.Duration) {
-	d.primary.saw(primary, sent, r.Time)
-	e := l.entry
+// saw books the store's time in a reply about one row, which came at got; e
+// is nil for a budget that is listed no more.
+func (d *Decider) saw(e *entry, s callStart, got time.Duration, t lease.Time, outcome regionstore.Outcome) {
+	clock := d.primary.saw(s, got, t)
+	if e == nil {
+		return
+	}
+	if outcome == regionstore.Missing {
+		clock = 0
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.touched = ""
-	if r.Outcome != regionstore.Missing {
-		e.touched = primary
-	}
+	e.touched = clock
+}
+
+// booked takes in what a take brought and what it says of the wallet.
+func (d *Decider) booked(e *entry, r *regionstore.TakeResult, hold bool, sent, got time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.last = *r
 	e.last.Parts = nil
 	if hold {
@@ -92,19 +108,18 @@ func (d *Decider) booked(l *lot, r *regionstore.TakeResult, hold bool, primary s
 func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 	byPrimary := map[string][]regionstore.Settle{}
 	for _, e := range entries {
-		now := d.opt.Now()
-		primary := d.opt.Store.Primary(e.name)
-		bound := d.bound(e, primary, now)
+		s := d.send(e.name)
+		bound := d.bound(e, s)
 		e.mu.Lock()
-		had := len(byPrimary[primary])
-		list := e.pocket.settle(e.name, now, all, byPrimary[primary])
+		had := len(byPrimary[s.primary])
+		list := e.pocket.settle(e.name, s.at, all, byPrimary[s.primary])
 		e.mu.Unlock()
 		for i := had; i < len(list); i++ {
 			list[i].Now = bound
 			d.stats.GivenBack.Add(int64(list[i].Back))
 		}
 		if len(list) > 0 {
-			byPrimary[primary] = list
+			byPrimary[s.primary] = list
 		}
 	}
 	for primary, list := range byPrimary {

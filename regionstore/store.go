@@ -94,7 +94,8 @@ type Local struct {
 // mints nothing. Zero means that the caller has not seen this row on this
 // primary before: the step mints nothing and moves the row's marks to TIME.
 // A NotAfter more than MaxLag behind TIME counts as zero: the clock was
-// stepped, and the caller starts again from it.
+// stepped. The caller starts again from it, and with every other row of this
+// primary as if it had not seen it: those would mint the step.
 type Now struct {
 	NotAfter lease.Time
 }
