@@ -36,7 +36,7 @@ Exit codes: 0 ok, 1 a check did not hold, 2 usage or input, 3 unavailable.`,
 	}
 	add("run", devCommand(env), serveCommand(env))
 	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan a limit:"})
-	add("plan", boundCommand())
+	add("plan", boundCommand(), simulateCommand(env))
 	add("ledger", migrateCommand(), budgetsCommand(env), auditCommand())
 	cmd.AddCommand(cli.Version("allocator", app.Version()))
 	cli.MentionEnv(cmd)

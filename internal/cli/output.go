@@ -21,30 +21,49 @@ const (
 	Table Format = "table"
 	JSON  Format = "json"
 	YAML  Format = "yaml"
+	CSV   Format = "csv"
 )
 
-var formats = []Format{Table, JSON, YAML}
+// formatFlag is a flag's value among those that its command can write.
+type formatFlag struct {
+	value   *Format
+	allowed []string
+}
 
-func (f *Format) String() string { return string(*f) }
+func (f formatFlag) String() string {
+	if f.value == nil {
+		return ""
+	}
+	return string(*f.value)
+}
 
 // Type is what the help calls the value.
-func (f *Format) Type() string { return "format" }
+func (formatFlag) Type() string { return "format" }
 
 // Set implements pflag.Value.
-func (f *Format) Set(s string) error {
-	if !slices.Contains(formats, Format(s)) {
-		return fmt.Errorf("%q is not one of table, json, yaml", s)
+func (f formatFlag) Set(s string) error {
+	if !slices.Contains(f.allowed, s) {
+		return fmt.Errorf("%q is not one of %s", s, strings.Join(f.allowed, ", "))
 	}
-	*f = Format(s)
+	*f.value = Format(s)
 	return nil
 }
 
-// OutputFlag adds -o to cmd.
-func OutputFlag(cmd *cobra.Command) *Format {
-	f := Table
-	cmd.Flags().VarP(&f, "output", "o", "output as table, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
-	return &f
+// OutputFlag adds -o to cmd, with its formats; table, json and yaml if none
+// are given.
+func OutputFlag(cmd *cobra.Command, formats ...Format) *Format {
+	if len(formats) == 0 {
+		formats = []Format{Table, JSON, YAML}
+	}
+	flag := formatFlag{value: new(Format)}
+	*flag.value = Table
+	for _, f := range formats {
+		flag.allowed = append(flag.allowed, string(f))
+	}
+	last := len(flag.allowed) - 1
+	cmd.Flags().VarP(flag, "output", "o", "output as "+strings.Join(flag.allowed[:last], ", ")+" or "+flag.allowed[last])
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(flag.allowed, cobra.ShellCompDirectiveNoFileComp))
+	return flag.value
 }
 
 // Print writes value as JSON or YAML, or the table.

@@ -132,7 +132,7 @@ func (r *reader) about(s *yamlfile.Scope, f yamlfile.Fields, e *Expectation) {
 		return
 	}
 	e.Window = yamlfile.Parsed(s, f, "window", span(time.Millisecond, longest))
-	if e.Measure != OverAdmission && e.Measure != OfBound {
+	if e.Measure != OverAdmission && e.Measure != OfBound && e.Measure != Promised {
 		r.Fail(f.Nodes["window"], f.Path+".window", "means nothing for %s", e.Measure)
 	}
 	for _, w := range r.scenario.options.Windows {

@@ -39,6 +39,7 @@ const (
 	Admitted       Measure = "admitted_tokens"
 	Unexplained    Measure = "unexplained"
 	Violations     Measure = "violations"
+	Promised       Measure = "bound"
 )
 
 // unit is what a measure counts.
@@ -78,6 +79,7 @@ func definitions() []definition {
 		{Denied, "denied", ratioUnit, 0, func(t sim.Tally) float64 { return part(t.Denied, t.Offered) }, nil, nil},
 		{Unavailable, "unavailable", ratioUnit, -1, func(t sim.Tally) float64 { return part(t.Unavailable, t.Offered) }, nil, nil},
 		{OverAdmission, "over-admission", tokenUnit, -1, nil, over, nil},
+		{Promised, "bound of over-admission", tokenUnit, -1, nil, promised, nil},
 		{OfBound, "over-admission of its bound", ratioUnit, -1, nil, ofBound, nil},
 		{Lifetime, "over-admission since the start", tokenUnit, -1, nil, tokens(func(b *sim.BudgetResult) lease.Tokens { return b.Lifetime }), nil},
 		{LifetimeBound, "over-admission since the start of its bound", ratioUnit, -1, nil, ofLifetimeBound, nil},
@@ -208,6 +210,17 @@ func over(b *sim.BudgetResult, w Where) float64 {
 		return math.NaN()
 	}
 	return float64(o.Over)
+}
+
+// promised is the bound in a window, by default in the first that is asked of;
+// NaN where nothing is promised.
+func promised(b *sim.BudgetResult, w Where) float64 {
+	for _, o := range b.Over {
+		if (w.Window == 0 || o.W == w.Window) && o.Bound >= 0 {
+			return float64(o.Bound)
+		}
+	}
+	return math.NaN()
 }
 
 // ofBound is the largest part of its bound that a window of the scenario has

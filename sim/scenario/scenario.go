@@ -45,6 +45,9 @@ type change struct {
 // Length is the simulated time.
 func (s *Scenario) Length() time.Duration { return s.options.Length }
 
+// Step is the bulk arrival step, 0 where requests come one by one.
+func (s *Scenario) Step() time.Duration { return s.options.Bulk }
+
 // Regions names the regions in the file's order.
 func (s *Scenario) Regions() []string { return regionNames(s.options.Topology) }
 
