@@ -90,8 +90,13 @@ func TestEveryStrategyKeepsItsInvariants(t *testing.T) {
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
-	o := smallRun()
-	o.Length = 8 * time.Second
+	o := named(faulty(9,
+		Fault{Kind: DegradeLinks, At: time.Second, Link: Link{Delay: Delay{Lognormal: 30 * time.Millisecond, Sigma: 1}, Loss: 0.1, Duplicate: 0.2}},
+		Fault{Kind: StoreUnknown, At: 2 * time.Second, For: 3 * time.Second, Probability: 0.3},
+		Fault{Kind: StoreFailover, At: 6 * time.Second, Lag: time.Second, Isolated: time.Second},
+		Fault{Kind: UnknownCommits, At: time.Second, Probability: 0.1},
+		Fault{Kind: StopAgent, At: 7 * time.Second, For: time.Second, Agent: -1}))
+	o.Length, o.Points, o.RandomAgents = 12*time.Second, 20, true
 	var first []byte
 	for range 2 {
 		got, err := json.Marshal(run(t, o))
