@@ -11,88 +11,77 @@ import (
 // Many decides n equal checks of one budget that arrive at the same instant,
 // with a few store steps instead of n: the first as Begin does, then as many
 // as this process's memory and the wallet have tokens for, and of those that
-// are left one more as Begin does, whose answer, or Pending, is that of all of
+// are left one more by itself, whose answer, or Pending, is that of all of
 // them. admitted counts those allowed. c has no request id, a cost above 0,
 // and n is above 0. The error is Begin's.
 func (d *Decider) Many(ctx context.Context, c Check, n int64) (admitted int64, a Answer, p *Pending, err error) {
 	a, p, err = d.Begin(ctx, c)
-	for err == nil && p == nil && a.Outcome == Allowed {
-		if admitted++; admitted == n {
-			return admitted, a, nil, nil
-		}
-		// Local allowances are given one by one: they are small.
-		if a.Mode == FromPrefetch || a.Mode == FromStore {
-			admitted += d.takeMany(ctx, &c, n-admitted)
-			if admitted == n {
-				return admitted, a, nil, nil
-			}
-		}
-		a, p, err = d.Begin(ctx, c)
+	if n == 1 || err != nil {
+		return alone(a, p, err), a, p, err
 	}
-	if rest := n - admitted - 1; err == nil && rest > 0 {
-		d.offerMany(&c, rest)
+	var room [1]*entry
+	matched, err := d.match(&c, room[:0])
+	if err != nil || len(matched) != 1 {
+		return alone(a, p, err), a, p, err
 	}
-	return admitted, a, p, err
+	e := matched[0]
+	e.mu.Lock()
+	e.offered += c.Cost * lease.Tokens(n-1)
+	e.arrived += c.Cost * lease.Tokens(n-1)
+	e.mu.Unlock()
+	return d.others(ctx, c, e, n, a, p, err)
+}
+
+// alone is how many of one check the answer admits.
+func alone(a Answer, p *Pending, err error) int64 {
+	if err == nil && p == nil && a.Outcome == Allowed {
+		return 1
+	}
+	return 0
 }
 
 // ResumeMany is Resume for n checks of which Many, or an earlier ResumeMany,
 // gave back the Pending.
 func (d *Decider) ResumeMany(ctx context.Context, p *Pending, n int64) (admitted int64, a Answer, next *Pending, err error) {
-	c := p.check
+	c, e := p.check, p.entries[0]
 	a, next, err = d.Resume(ctx, p)
-	if err != nil || next != nil || a.Outcome != Allowed || n == 1 {
-		if err == nil && next == nil && a.Outcome == Allowed {
-			admitted = 1
+	if len(p.entries) != 1 {
+		return alone(a, next, err), a, next, err
+	}
+	return d.others(ctx, c, e, n, a, next, err)
+}
+
+// others decides what is left of n checks after one of them was decided.
+func (d *Decider) others(ctx context.Context, c Check, e *entry, n int64, a Answer, p *Pending, err error) (int64, Answer, *Pending, error) {
+	admitted := int64(0)
+	for alone(a, p, err) == 1 {
+		if admitted++; admitted == n {
+			break
 		}
-		return admitted, a, next, err
+		// Local allowances are given one by one: they are small.
+		if a.Mode == FromPrefetch || a.Mode == FromStore {
+			if admitted += d.takeMany(ctx, e, c.Cost, n-admitted); admitted == n {
+				break
+			}
+		}
+		a, p, err = d.decideFar(ctx, c, []*entry{e}, d.opt.Now())
 	}
-	d.offerMany(&c, -(n - 1)) // counted when they came
-	admitted, a, next, err = d.Many(ctx, c, n-1)
-	return admitted + 1, a, next, err
+	return admitted, a, p, err
 }
 
-// offerMany counts the demand of n checks that no Begin counted.
-func (d *Decider) offerMany(c *Check, n int64) {
-	var room [1]*entry
-	matched, err := d.match(c, room[:0])
-	if err != nil || len(matched) != 1 {
-		return
-	}
-	e := matched[0]
-	e.mu.Lock()
-	e.offered += c.Cost * lease.Tokens(n)
-	e.arrived += c.Cost * lease.Tokens(n)
-	e.mu.Unlock()
-}
-
-// takeMany admits up to n more checks from memory and from the wallet, and
-// counts the demand of those.
-func (d *Decider) takeMany(ctx context.Context, c *Check, n int64) int64 {
-	var room [1]*entry
-	matched, err := d.match(c, room[:0])
-	if err != nil || len(matched) != 1 {
-		return 0
-	}
-	e := matched[0]
-	got := d.pocketMany(e, c.Cost, n)
-	e.mu.Lock()
-	e.offered += c.Cost * lease.Tokens(got)
-	e.arrived += c.Cost * lease.Tokens(got)
-	live := e.last.Live
-	e.mu.Unlock()
+// takeMany admits up to n checks from memory and from the wallet.
+func (d *Decider) takeMany(ctx context.Context, e *entry, cost lease.Tokens, n int64) int64 {
+	got := d.pocketMany(e, cost, n)
 	d.countMany(FromPrefetch, got)
-	if got == n {
-		return got
-	}
-	fits := int64(live / c.Cost)
+	e.mu.Lock()
+	fits := int64(e.last.Live / cost)
+	e.mu.Unlock()
 	for range 2 {
-		took, nowLive, ok := d.storeMany(ctx, e, c.Cost, min(n-got, fits))
+		took, live := d.storeMany(ctx, e, cost, min(n-got, fits))
 		got += took
-		if again := int64(nowLive / c.Cost); ok && got < n && again > 0 {
-			fits = again
-			continue
+		if fits = int64(live / cost); got == n || fits == 0 {
+			break
 		}
-		break
 	}
 	return got
 }
@@ -122,36 +111,29 @@ func (d *Decider) pocketMany(e *entry, cost lease.Tokens, n int64) (got int64) {
 }
 
 // storeMany takes n costs in one step, or nothing, and says what is left.
-func (d *Decider) storeMany(ctx context.Context, e *entry, cost lease.Tokens, n int64) (got int64, live lease.Tokens, ok bool) {
+func (d *Decider) storeMany(ctx context.Context, e *entry, cost lease.Tokens, n int64) (got int64, live lease.Tokens) {
 	if n <= 0 {
-		return 0, 0, false
+		return 0, 0
 	}
-	all := cost * lease.Tokens(n)
 	l := &lot{entry: e, policy: e.policy.Load()}
-	e.mu.Lock()
-	e.offered += all
-	e.arrived += all
-	e.mu.Unlock()
-	req := regionstore.TakeRequest{Takes: []regionstore.Take{d.takeOf(e, l.policy, all, false, d.opt.Now())}}
+	req := regionstore.TakeRequest{Takes: []regionstore.Take{
+		d.takeOf(e, l.policy, cost*lease.Tokens(n), false, d.opt.Now()),
+	}}
 	reply, _, err := d.take(ctx, []*lot{l}, req)
-	if err != nil || !reply.Took {
-		e.mu.Lock()
-		e.offered -= all
-		e.arrived -= all
-		e.mu.Unlock()
-		if err != nil {
-			return 0, 0, false
-		}
-		return 0, reply.Results[0].Live, true
+	if err != nil {
+		return 0, 0
+	}
+	l.result = reply.Results[0]
+	if !reply.Took {
+		return 0, l.result.Live
 	}
 	d.countMany(FromStore, n)
-	l.result = reply.Results[0]
 	e.mu.Lock()
 	l.hint = e.hint
 	e.mu.Unlock()
 	a := attempt{d: d, now: d.opt.Now()}
 	a.askIfLow(l, a.now)
-	return n, reply.Results[0].Live, true
+	return n, l.result.Live
 }
 
 func (d *Decider) countMany(mode Mode, n int64) { d.stats.Decisions[Allowed][mode].Add(n) }
