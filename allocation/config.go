@@ -18,7 +18,7 @@ type Config struct {
 	// KeepEnded is how long the row of an ended lease stays, so that late
 	// repetitions of its requests still find their answer; 0 takes 24 h, which
 	// is also what State.NextDue assumes. The row of a quota's lease stays for
-	// its window at least.
+	// its window at least. Of each region and kind, only the latest few are kept.
 	KeepEnded time.Duration
 	// Silence is how long a region, or a counter of local admissions, is
 	// remembered after it was last heard of; 0 takes 24 h.

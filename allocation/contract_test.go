@@ -229,6 +229,7 @@ func TestStaticQuotaStopsAtThePart(t *testing.T) {
 	granted := lease.Tokens(0)
 	for i := range 200 {
 		inc := lease.Incarnation(rune('a' + i)) // a store that loses everything each time
+		d.pass(time.Second)
 		if st := d.sync("us", lump(inc, 1, 5)); st.Status == lease.Active {
 			granted += st.Granted
 		} else if st.Short != lease.ShareReached || st.RetryAfter <= 0 {

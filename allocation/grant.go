@@ -20,6 +20,7 @@ func notPlanned(r *lease.Report, short lease.Shortage, retry time.Duration) leas
 
 // newLease is the row that a first grant makes.
 func (s *step) newLease(r *lease.Report, p *Pool) *Lease {
+	s.forgetEnded(s.region, r.Kind)
 	return s.addLease(Lease{
 		Region: s.region, Kind: r.Kind, Incarnation: r.Incarnation,
 		Window: p.Start, Seq: r.Seq, MintedAt: s.now.Governed,
@@ -27,8 +28,8 @@ func (s *step) newLease(r *lease.Report, p *Pool) *Lease {
 }
 
 // openShare grants a new share, if the plan holds one, none of its kind stands
-// in the way, and the pool has room for it. Beside what is left of a regranted
-// share it starts empty.
+// in the way, and the pool has room for it. In the place of a share that was
+// just regranted, or beside what is left of one, it starts empty.
 func (s *step) openShare(r *lease.Report, plan Target) lease.State {
 	p := s.current(s.now)
 	share := plan.share(r.Kind)
@@ -51,7 +52,7 @@ func (s *step) openShare(r *lease.Report, plan Target) lease.State {
 		return notPlanned(r, lease.PoolEmpty, askAgain)
 	}
 	l := s.newLease(r, p)
-	s.growShare(l, share, r.Regrant != "" || s.remainder(s.region, r.Kind))
+	s.growShare(l, share, s.regrantedNow(r) || s.remainder(s.region, r.Kind))
 	if l.X == 0 && l.Granted == 0 || l.Beta == 0 {
 		short := s.whyNoShare(p, l)
 		s.dropLease(l)
@@ -112,6 +113,9 @@ func (s *step) openLump(r *lease.Report, plan Target, waiting lease.Tokens) leas
 	}
 	if !plan.Lumps {
 		return notPlanned(r, lease.Enough, askAgain)
+	}
+	if s.tooManyLumps() {
+		return notPlanned(r, lease.CeilingReached, askAgain)
 	}
 	ttl := s.ttl(p, lease.Lump)
 	n := s.lumpGrant(p, 0, r.Want, plan)

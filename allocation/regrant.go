@@ -55,6 +55,14 @@ func (s *State) inTheWay(region string, kind lease.Kind) *Lease {
 	return s.holder(region, kind)
 }
 
+// regrantedNow reports whether this very step has ended the share that r says
+// is lost. One that ended before, by its deadline above all, left nothing to
+// wait for: an empty cap in its place would never find room under a full pool.
+func (s *step) regrantedNow(r *lease.Report) bool {
+	old := s.find(s.region, r.Kind, r.Regrant)
+	return old != nil && old.Ending == Regranted && old.EndedAt == s.now.Governed
+}
+
 // remainder reports whether a regranted share of the region and kind is still
 // counted.
 func (s *State) remainder(region string, kind lease.Kind) bool {

@@ -144,6 +144,28 @@ func TestRegrant(t *testing.T) {
 	}
 }
 
+// A region goes on naming the share that its store has lost until it is granted
+// one. If the lost one has expired meanwhile, and the pool is full again, the
+// new one takes its tokens from the pool. Seen to fail when every share that
+// names a lost one starts empty: then there never is room for it.
+func TestRegrantOfAnExpiredShare(t *testing.T) {
+	d := newDesk(t, bucket(1000, 100, policy.Static), reserve("eu", 500, 50), reserve("us", 500, 50))
+	d.sync("us", share("old", 1, 0, 0))
+	d.sync("eu", share("other", 1, 0, 0))
+	d.pass(59 * time.Minute)
+	d.sync("eu", share("other", 2, 500, 50))
+	d.pass(3 * time.Minute)
+	d.sweep()
+	d.pass(time.Second)
+	d.sweep()
+	d.expect("expired, and minted anew", 50, 50)
+	r := share("new", 1, 0, 0)
+	r.Regrant = "old"
+	if st := d.sync("us", r); st.Status != lease.Active || st.X.Tokens != 500 || st.Beta != 50 || st.Granted != 50 {
+		t.Errorf("answered %+v, want the whole share", st)
+	}
+}
+
 func TestNoRegrantWhereTheOwnerWaits(t *testing.T) {
 	d := newDesk(t, bucket(1000, 100, policy.Static), reserve("us", 1000, 100))
 	d.s.Budget.OnStoreLoss = policy.Wait

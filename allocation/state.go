@@ -80,28 +80,18 @@ func (s *State) regionRow(name string) *Region {
 
 // local returns a counter of local admissions, made if need be.
 func (s *State) local(region, source string) *Local {
-	i, ok := slices.BinarySearchFunc(s.Locals, Local{Region: region, Source: source}, compareLocals)
+	key := Local{Region: region, Source: source}
+	i, ok := slices.BinarySearchFunc(s.Locals, key, compareLocals)
 	if !ok {
-		s.Locals = slices.Insert(s.Locals, i, Local{Region: region, Source: source})
+		s.forgetLocal(region)
+		i, _ = slices.BinarySearchFunc(s.Locals, key, compareLocals)
+		s.Locals = slices.Insert(s.Locals, i, key)
 	}
 	return &s.Locals[i]
 }
 
 func compareLocals(a, b Local) int {
 	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Source, b.Source))
-}
-
-// serves reports whether the budget has a part for the region.
-func (s *State) serves(region string) bool {
-	if len(s.Budget.Regions) == 0 {
-		return true
-	}
-	for _, r := range s.Budget.Regions {
-		if r.Name == region {
-			return true
-		}
-	}
-	return false
 }
 
 // unended reports whether the lease may still be extended.
