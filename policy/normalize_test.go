@@ -108,6 +108,10 @@ func TestFloatLeavesRoomForTheDeployment(t *testing.T) {
 	}{
 		// 200 accepted - 2 drift - 1 rounding - 2·floor(20 + 20·2·1.001).
 		{"as documented", nil, nil, 77},
+		// 4000 accepted; a region admits 20 + 500·2·1.001.
+		{"a large allowance", func(b *policy.Budget) {
+			b.OverAdmission.MilliPercent, b.OnFailure.Rate = 100_000, rate(t, "500/s")
+		}, nil, 4000 - 3 - 2*1021},
 		// Each region's processes mint 20·1.001 in a second.
 		{"stores away for a second", nil, func(d *policy.Deployment) { d.StoreOutage = time.Second }, 77 - 2*20},
 		// ... and never more than a bucket admits in the window.
