@@ -54,7 +54,8 @@ const (
 	PauseAgent   Kind = "pause_agent"
 	SuspendAgent Kind = "suspend_agent"
 	// FreezeInTake freezes the process for For in its next take, after the store
-	// has taken and before the process has read its clock.
+	// has taken and before the process has read its clock. What that take
+	// admitted is decided when the process goes on.
 	FreezeInTake Kind = "freeze_in_take"
 
 	// KillAllocator ends Allocator, with what it holds back; PauseAllocator
