@@ -60,10 +60,12 @@ type attempt struct {
 	lots    []lot
 	holds   []held
 	content string
-	// again is set once the request id's answer was asked for: what the failure
-	// mode takes besides is not part of it.
-	again bool
+	// last is the group that is taken last, and so decides.
+	last group
 }
+
+// identified reports whether a repetition of the request is to be recognized.
+func (a *attempt) identified() bool { return a.p.check.RequestID != "" && a.p.check.Cost > 0 }
 
 // need is the cost that must be there: a peek asks whether 1 could pass.
 func (a *attempt) need() lease.Tokens { return max(a.p.check.Cost, 1) }
@@ -76,6 +78,9 @@ func (d *Decider) decideFar(ctx context.Context, c Check, matched []*entry, star
 	most := localWait
 	for _, e := range matched {
 		most = max(most, e.policy.Load().Wait)
+	}
+	if c.RequestID != "" { // a repetition may name the same budgets in another order
+		slices.SortFunc(matched, func(x, y *entry) int { return strings.Compare(x.name, y.name) })
 	}
 	return d.attempt(ctx, &Pending{check: c, entries: matched, start: start, giveUp: start + min(patience, most)})
 }
@@ -126,14 +131,26 @@ func (a *attempt) fromPockets() {
 type group struct {
 	lots  []*lot
 	limit lease.Tokens // the smallest contract among them
+	// emptied is set once this process has given back its prefetch of the lots.
+	emptied bool
 }
 
 // fromStore takes for the lots that have nothing yet. Over several slots each
 // group but the last is held: the process marks them used once all succeeded,
 // or gives them back. The last one, with the smallest limit because of a share
-// little can be held, is simply taken.
+// little can be held, is simply taken. It alone carries the request's id, so
+// that an answer is kept only once all budgets were charged.
 func (a *attempt) fromStore(ctx context.Context) error {
 	groups := a.groups()
+	if len(groups) == 0 {
+		return nil
+	}
+	a.last = groups[len(groups)-1]
+	if len(groups) > 1 && a.identified() {
+		if done, err := a.consult(ctx, 0); done || err != nil {
+			return err
+		}
+	}
 	for i, g := range groups {
 		if err := a.take(ctx, g, i < len(groups)-1); err != nil {
 			return err
@@ -145,6 +162,58 @@ func (a *attempt) fromStore(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// consult looks for the answer kept under the request's id, and keeps this
+// attempt's for as long as keep if there is none. It takes nothing. done is set
+// when there is nothing to take any more, or nobody answered.
+func (a *attempt) consult(ctx context.Context, keep time.Duration) (done bool, err error) {
+	req := a.identify(regionstore.TakeRequest{Takes: make([]regionstore.Take, len(a.last.lots))}, keep)
+	for i, l := range a.last.lots {
+		req.Takes[i] = a.d.takeOf(l.entry, l.policy, 0, false, a.now)
+	}
+	reply, _, err := a.d.take(ctx, a.last.lots, req)
+	switch {
+	case err != nil:
+		a.unanswered(a.last)
+		return true, nil
+	case reply.Conflict:
+		return true, a.conflict()
+	case reply.Replayed:
+		a.replayed(ctx, a.last, &reply)
+	}
+	return reply.Replayed, nil
+}
+
+func (a *attempt) identify(req regionstore.TakeRequest, keep time.Duration) regionstore.TakeRequest {
+	req.RequestID, req.Content, req.KeepAnswer = a.p.check.RequestID, a.fingerprint(), keep
+	return req
+}
+
+func (a *attempt) conflict() error {
+	return lease.Errorf(lease.Conflict, "request_id", "%q was used before to ask for something else", a.p.check.RequestID)
+}
+
+func (a *attempt) unanswered(g group) {
+	for _, l := range g.lots {
+		l.down = true
+	}
+}
+
+// replayed takes in the answer that was kept under the request's id: all its
+// budgets were charged then, and nothing is charged now.
+func (a *attempt) replayed(ctx context.Context, g group, reply *regionstore.TakeReply) {
+	a.giveBack(ctx)
+	for i := range a.lots {
+		l := &a.lots[i]
+		l.took = true
+		l.entry.mu.Lock()
+		l.result.Live = l.entry.last.Live
+		l.entry.mu.Unlock()
+	}
+	for i, l := range g.lots {
+		l.result = reply.Results[i]
+	}
 }
 
 func (a *attempt) groups() []group {
@@ -172,33 +241,38 @@ func (a *attempt) groups() []group {
 func (a *attempt) take(ctx context.Context, g group, hold bool) error {
 	req := a.request(g, hold)
 	reply, sent, err := a.d.take(ctx, g.lots, req)
-	if err != nil {
-		for _, l := range g.lots {
-			l.down = true
+	switch {
+	case err != nil:
+		a.unanswered(g)
+		if req.RequestID != "" && err != errBreakerOpen {
+			// The answer may be kept: then what is held elsewhere belongs to it.
+			a.d.discard(a.holds)
+			a.holds = nil
 		}
 		return nil
-	}
-	if reply.Conflict {
-		return lease.Errorf(lease.Conflict, "request_id", "%q was used before to ask for something else", req.RequestID)
+	case reply.Conflict:
+		return a.conflict()
+	case reply.Replayed:
+		a.replayed(ctx, g, &reply)
+		return nil
 	}
 	got := a.d.opt.Now()
 	for i, l := range g.lots {
 		l.result = reply.Results[i]
 		l.took = reply.Took && a.p.check.Cost > 0
-		if l.took && hold && !reply.Replayed {
+		if l.took && hold {
 			a.hold(l, sent, got)
 		}
 	}
-	a.retryAfterPocket(ctx, g, hold, reply.Took || reply.Replayed)
+	if !reply.Took && !g.emptied && a.p.check.Cost > 0 {
+		a.retryAfterPocket(ctx, g, hold)
+	}
 	return nil
 }
 
 // retryAfterPocket gives this process's prefetch back and asks once more when
 // only together with it the wallet has enough.
-func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold, done bool) {
-	if done || a.p.check.Cost == 0 {
-		return
-	}
+func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold bool) {
 	lots := make([]*entry, 0, len(g.lots))
 	for _, l := range g.lots {
 		l.entry.mu.Lock()
@@ -217,7 +291,8 @@ func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold, done bool
 		return
 	}
 	a.d.settle(ctx, lots, true)
-	_ = a.take(ctx, g, hold) // the pockets are empty now: it does not come here again
+	g.emptied = true
+	_ = a.take(ctx, g, hold) // its error, a conflict, would have been met before
 }
 
 // hold puts the held tokens of a lot aside, under the deadlines they carry.
@@ -237,12 +312,11 @@ func (a *attempt) hold(l *lot, sent, got time.Duration) {
 
 func (a *attempt) request(g group, hold bool) regionstore.TakeRequest {
 	req := regionstore.TakeRequest{Hold: hold, Takes: make([]regionstore.Take, len(g.lots))}
-	if id := a.p.check.RequestID; id != "" && !a.again {
-		req.RequestID, req.Content, req.KeepAnswer = id, a.fingerprint(), a.d.opt.KeepAnswers
-		req.Tentative = a.now < a.p.giveUp
+	if a.identified() && !hold {
+		req = a.identify(req, a.d.opt.KeepAnswers)
 	}
 	for i, l := range g.lots {
-		req.Takes[i] = a.d.takeOf(l.entry, l.policy, a.p.check.Cost, !hold && req.RequestID == "" && a.p.check.Cost > 0, a.now)
+		req.Takes[i] = a.d.takeOf(l.entry, l.policy, a.p.check.Cost, !hold && !a.identified() && a.p.check.Cost > 0, a.now)
 	}
 	return req
 }

@@ -17,7 +17,9 @@ type Check struct {
 	// Cost in tokens; 0 is a peek, which charges nothing. At most
 	// lease.MaxTokens.
 	Cost lease.Tokens
-	// RequestID makes a repetition return the first answer; "" for none, at
+	// RequestID makes a repetition of a check that was allowed return that answer
+	// and charge nothing, for Options.KeepAnswers. One that was not allowed was not
+	// charged, and a repetition is decided anew; a peek always is. "" for none, at
 	// most 256 bytes.
 	RequestID string
 	// Deadline is how long the caller waits for an answer; 0 takes the agent's

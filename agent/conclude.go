@@ -257,14 +257,17 @@ func (a *attempt) failureMode(ctx context.Context, short []*lot) Answer {
 		l.took, l.mode = true, FromLocal
 		spent = append(spent, l)
 	}
-	return a.commitLocal(spent)
+	return a.commitLocal(ctx, spent)
 }
 
-func (a *attempt) commitLocal(spent []*lot) Answer {
+func (a *attempt) commitLocal(ctx context.Context, spent []*lot) Answer {
 	x := a.commit()
 	if x.Outcome != Allowed {
 		a.d.creditLocal(spent, a.p.check.Cost)
 		return x
+	}
+	if a.identified() && !a.last.lots[0].down {
+		_, _ = a.consult(ctx, a.d.opt.KeepAnswers) // without it, a repetition is admitted as this one was
 	}
 	x.Mode, x.Reason = FromLocal, reasonLocal
 	return x
@@ -274,7 +277,6 @@ func (a *attempt) commitLocal(spent []*lot) Answer {
 // allowance may still refuse. A lot that turns out to be short joins them, if
 // it may; otherwise its answer stands.
 func (a *attempt) holdOthers(ctx context.Context, short []*lot) ([]*lot, Answer, bool) {
-	a.again = true
 	for i := range a.lots {
 		l := &a.lots[i]
 		if slices.Contains(short, l) {

@@ -40,6 +40,9 @@ type faultyStore struct {
 	unknown bool
 	// after, when set, runs after the next take.
 	after func()
+	// loseRequest and loseReply, when set, are asked of each take whether it
+	// gets lost before, or after, it happens.
+	loseRequest, loseReply func(regionstore.TakeRequest) bool
 }
 
 var errDown = errors.New("the store is down")
@@ -50,7 +53,13 @@ func (s *faultyStore) Take(ctx context.Context, req regionstore.TakeRequest) (re
 	if s.down {
 		return regionstore.TakeReply{}, errDown
 	}
+	if f := s.loseRequest; f != nil && f(req) {
+		return regionstore.TakeReply{}, errDown
+	}
 	reply, err := s.Store.Take(ctx, req)
+	if f := s.loseReply; f != nil && f(req) {
+		return regionstore.TakeReply{}, errDown
+	}
 	if f := s.after; f != nil {
 		s.after = nil
 		f()
@@ -105,7 +114,8 @@ func (b *bench) list(names ...string) {
 func (b *bench) process() *Decider {
 	return NewDecider(Options{
 		Region: "us", Process: "p", Store: b.store,
-		Now: func() time.Duration { b.now += b.step; return b.now },
+		Now:           func() time.Duration { b.now += b.step; return b.now },
+		StoreDeadline: -1, // it would be the machine's clock that ends a call
 	}, b.stats, func(u Urgent) { b.urgent = append(b.urgent, u) })
 }
 

@@ -167,13 +167,15 @@ func (w *world) agent(s *site) *node {
 		Region: s.name, Process: n.name, Store: s.store,
 		Now:  func() time.Duration { return w.now + time.Hour },
 		Wall: func() time.Time { return time.UnixMicro(int64(epoch.Add(w.now))) },
+
+		StoreDeadline: -1, // it would be the machine's clock that ends a call
 	}
 	n.decider = NewDecider(opt, n.stats, func(u Urgent) { n.urgent = append(n.urgent, u) })
 	n.keeper = NewKeeper(KeeperConfig{
 		Region: s.name, Process: n.name, Rand: rand.New(rand.NewPCG(w.rand.Uint64(), 2)),
 		Nonce: w.nonce, Stats: n.stats,
 	})
-	n.executor = &Executor{Decider: n.decider, Leases: w.ledger, Policies: w.ledger}
+	n.executor = &Executor{Decider: n.decider, Leases: w.ledger, Policies: w.ledger, StoreTimeout: -1}
 	w.agents = append(w.agents, n)
 	w.after(0, func() { n.step(Tick{}) })
 	w.after(flushEvery, n.flush)

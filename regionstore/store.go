@@ -240,16 +240,14 @@ type TakeRequest struct {
 	// over several slots and will use or give back. Of a share only what its
 	// prefetch limit leaves can be held.
 	Hold bool
-	// RequestID, when set, makes a repetition return the first answer for
-	// KeepAnswer. Content identifies what was asked; the same id with another
-	// content is a Conflict. Demand of a repetition is not counted.
+	// RequestID, when set, makes a repetition of a request that took return its
+	// answer for KeepAnswer and take nothing. Content identifies what was asked;
+	// the same id with another content is a Conflict. Demand of a repetition is
+	// not counted. A refusal is not kept: it took nothing, and asking again may
+	// find tokens. A KeepAnswer of 0 only looks for an answer.
 	RequestID  string
 	Content    string
 	KeepAnswer time.Duration
-	// Tentative says that a refusal is not yet the answer, so that it is not
-	// kept: the caller will wait for tokens and ask again under the same id. An
-	// outcome of Missing is never kept.
-	Tentative bool
 }
 
 // TakeReply is the outcome of a TakeRequest.

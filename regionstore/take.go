@@ -138,15 +138,7 @@ func (r *TakeResult) addShare(l *Lease) {
 // Keeps reports whether the reply is an answer that a store keeps under the
 // request's id.
 func (req *TakeRequest) Keeps(reply *TakeReply) bool {
-	if req.RequestID == "" || req.KeepAnswer <= 0 {
-		return false
-	}
-	for i := range reply.Results {
-		if reply.Results[i].Outcome == Missing {
-			return false
-		}
-	}
-	return reply.Took || !req.Tentative
+	return req.RequestID != "" && req.KeepAnswer > 0 && reply.Took
 }
 
 // Replay returns a kept answer as a repetition gets it: without parts, because

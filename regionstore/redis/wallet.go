@@ -131,7 +131,6 @@ func (s *Store) takeCall(req *regionstore.TakeRequest) call {
 	args.bool(req.Hold)
 	args.str(digest('c', "", req.Content))
 	args.duration(req.KeepAnswer)
-	args.bool(req.Tentative)
 	for i := range req.Takes {
 		t := &req.Takes[i]
 		c.keys = append(c.keys, s.keys.row(t.Budget))

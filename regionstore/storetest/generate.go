@@ -233,11 +233,10 @@ func (g *generator) take() *regionstore.TakeRequest {
 		}
 		req.Takes = append(req.Takes, t)
 	}
-	if g.chance(15) {
+	if g.chance(30) {
 		req.RequestID = fmt.Sprintf("q%d", g.IntN(8))
 		req.Content = fmt.Sprint(g.IntN(4) / 3)
 		req.KeepAnswer = 5000 * time.Hour
-		req.Tentative = g.chance(20)
 	}
 	return req
 }

@@ -265,37 +265,39 @@ func testReturnClose(w *wallet) {
 func testRequestID(w *wallet) {
 	w.open()
 	w.lump(5)
-	ask := func(id, content string, cost lease.Tokens, tentative bool) regionstore.TakeReply {
+	ask := func(id, content string, cost lease.Tokens) regionstore.TakeReply {
 		return must(w.s.Store.Take(context.Background(), regionstore.TakeRequest{
-			RequestID: id, Content: content, KeepAnswer: time.Hour, Tentative: tentative,
+			RequestID: id, Content: content, KeepAnswer: time.Hour,
 			Takes: []regionstore.Take{{Budget: w.budget, Cost: cost, Prefetch: 1, Demand: cost, Now: w.now()}},
 		}))
 	}
-	r := ask("a", "x", 2, false)
+	r := ask("a", "x", 2)
 	equal(w, "took", r.Took, true)
 	equal(w, "parts", len(r.Results[0].Parts), 1)
 	w.take(1)
 	w.pass(time.Second)
-	again := ask("a", "x", 2, false)
+	again := ask("a", "x", 2)
 	equal(w, "took, replayed", [2]bool{again.Took, again.Replayed}, [2]bool{true, true})
 	equal(w, "as it was", [2]int64{int64(again.Results[0].Live), int64(again.Results[0].Time)}, [2]int64{2, int64(Start)})
 	equal(w, "no parts", len(again.Results[0].Parts), 0)
 	equal(w, "charged once", w.live(lease.Lump), 1)
 	equal(w, "demand once", w.view().Row.DemandTotal, 2)
-	c := ask("a", "y", 2, false)
+	c := ask("a", "y", 2)
 	equal(w, "conflict", [2]bool{c.Took, c.Conflict}, [2]bool{false, true})
 
-	// A refusal is an answer too, unless the caller goes on trying.
-	equal(w, "refused", ask("b", "x", 4, true).Took, false)
-	equal(w, "and again", ask("b", "x", 4, false).Replayed, false)
+	// A refusal took nothing and is no answer to keep.
+	for range 2 {
+		r = ask("b", "x", 4)
+		equal(w, "took, replayed", [2]bool{r.Took, r.Replayed}, [2]bool{false, false})
+	}
 	w.lump(50)
-	r = ask("b", "x", 4, false)
-	equal(w, "took, replayed", [2]bool{r.Took, r.Replayed}, [2]bool{false, true})
+	r = ask("b", "x", 4)
+	equal(w, "took, replayed", [2]bool{r.Took, r.Replayed}, [2]bool{true, false})
 
 	// No wallet, no answer.
 	w.s.LoseRow(w.budget)
-	w.outcome("missing", ask("c", "x", 1, false).Results[0].Outcome, regionstore.Missing)
+	w.outcome("missing", ask("c", "x", 1).Results[0].Outcome, regionstore.Missing)
 	w.open()
 	w.lump(5)
-	equal(w, "took, replayed", ask("c", "x", 1, false).Took, true)
+	equal(w, "took, replayed", ask("c", "x", 1).Took, true)
 }

@@ -1,10 +1,10 @@
 -- Decides over all rows at once: every budget has its cost, or nothing is
 -- taken from any.
 -- KEYS: a row per take, and behind them, if a request id was given, where its
--- answer is kept. ARGV: number of takes, hold, content, keep, tentative; per
--- take: cost, prefetch, demand, not_after.
+-- answer is kept. ARGV: number of takes, hold, content, keep; per take: cost,
+-- prefetch, demand, not_after.
 -- Atomic: the kept answer, all rows, the answer to keep.
-local takes, hold, content, keep, tentative = number(), flag(), text(), number(), flag()
+local takes, hold, content, keep = number(), flag(), text(), number()
 local answer_key = KEYS[takes + 1]
 
 if answer_key then
@@ -143,14 +143,13 @@ local function describe(row, t)
 end
 
 local rows, before, asked = {}, {}, {}
-local took, known = true, true
+local took = true
 for i = 1, takes do
   local t = {cost = number(), prefetch = number(), demand = number(), not_after = number(), parts = {}}
   rows[i], before[i] = load(KEYS[i])
   asked[i] = t
   ask(rows[i], t)
   took = took and t.outcome == OK
-  known = known and t.outcome ~= MISSING
 end
 
 push(took, false, false, takes)
@@ -166,7 +165,7 @@ end
 -- The answer is kept without the parts: their tokens are in the memory of
 -- whoever gets this one.
 local answer
-if answer_key and keep > 0 and known and (took or not tentative) then
+if answer_key and keep > 0 and took then
   out[3] = 1
   answer = cmsgpack.pack({now + keep, content, out})
   out[3] = 0
