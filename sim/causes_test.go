@@ -88,3 +88,28 @@ func TestEveryTokenAboveTheContractHasItsCause(t *testing.T) {
 		})
 	}
 }
+
+// A promise that is not kept is said so: here three whole limits against a
+// promise of one.
+func TestBrokenPromisesAreFound(t *testing.T) {
+	o := smallRun()
+	o.Strategy = Independent
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, v := range r.Found {
+		found[v.Invariant] = true
+	}
+	if !found["window bound"] || !found["lifetime bound"] {
+		t.Errorf("found only %+v", r.Found)
+	}
+	if w := r.Budgets[0].Over[0]; w.Over <= w.Bound {
+		t.Errorf("within %v: %d over, %d promised", w.W, w.Over, w.Bound)
+	}
+	o.StopAtViolation = true
+	if r, err = Run(t.Context(), o); err != nil || r.Done >= o.Length {
+		t.Errorf("it went on to %v, %v", r.Done, err)
+	}
+}
