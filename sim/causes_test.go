@@ -105,7 +105,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 	if !found["window bound"] || !found["lifetime bound"] {
 		t.Errorf("found only %+v", r.Found)
 	}
-	if w := r.Budgets[0].Over[0]; w.Over <= w.Bound {
+	if w := r.Budgets[0].Over[1]; w.Over <= w.Bound {
 		t.Errorf("within %v: %d over, %d promised", w.W, w.Over, w.Bound)
 	}
 	o.StopAtViolation = true
