@@ -445,6 +445,22 @@ func TestEvidenceOfTheLedger(t *testing.T) {
 	}
 }
 
+// A wallet that has the cost, and cannot lend it to a decision over several
+// slots, is no quota denial; nor is a check of that budget alone denied for it.
+// Seen to catch: the ledger's refusal as evidence whatever the wallet holds.
+func TestNoDenialWhileTheWalletHasTheCost(t *testing.T) {
+	b := newBench(t, lumps("a/x1"), bucket("b/y2", 500, 500, policy.Dynamic))
+	b.grant("a/x1", 0, lease.State{X: perSecond(1), Beta: 10, Granted: 10})
+	b.grant("b/y2", 500, lease.State{})
+	b.decider.Tell("a/x1", Hint{Refused: lease.PoolEmpty, Until: b.now + time.Minute}, false)
+	if a := b.decide(named(3, "a/x1", "b/y2")); a.Outcome != Unavailable {
+		t.Errorf("over two slots: %+v", a)
+	}
+	if a := b.decide(named(3, "a/x1")); a.Outcome != Allowed {
+		t.Errorf("alone: %+v", a)
+	}
+}
+
 // A waiting decision is woken when tokens arrive, also when they arrived
 // while it was being decided.
 func TestWaiterIsWoken(t *testing.T) {
