@@ -92,8 +92,8 @@ type CheckLimitsRequest struct {
 	Budgets []string `protobuf:"bytes,2,rep,name=budgets,proto3" json:"budgets,omitempty"`
 	// In tokens. Unset means 1; 0 is a peek, which charges nothing.
 	Cost *int64 `protobuf:"varint,3,opt,name=cost,proto3,oneof" json:"cost,omitempty"`
-	// A repetition under the same id returns the first answer; at most 256
-	// bytes, empty for none.
+	// A repetition of a check that was allowed under the same id returns that
+	// answer and charges nothing; at most 256 bytes, empty for none.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// How long the caller waits; 0 takes the agent's default.
 	DeadlineUs    int64 `protobuf:"varint,5,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
