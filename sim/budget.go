@@ -107,13 +107,13 @@ func (b *budget) put(p policy.Budget, first bool) {
 		rate, burst = lease.Rate{}, 0
 	}
 	for _, k := range [...]*bucket{&b.ideal, &b.fed, &b.police, &b.life} {
-		old := k.burst
+		old, level := k.burst, k.level
 		k.change(now, rate, burst)
 		switch {
 		case first:
 			k.level = burst
 		case p.Contract.IsQuota() && !k.uncapped:
-			k.level = min(k.level+burst-old, burst)
+			k.level = min(level+burst-old, burst)
 		}
 	}
 	for _, m := range b.windows {
