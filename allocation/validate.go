@@ -13,9 +13,6 @@ import (
 const (
 	// maxID bounds incarnations and the sources of local counters, in bytes.
 	maxID = 64
-	// maxLocal bounds the local counters of one item: the store's own and those
-	// of processes that decided while the store was away.
-	maxLocal = 64
 	// maxRTT is beyond any round trip that got an answer.
 	maxRTT = time.Hour
 	// maxSeq keeps sequences exact in the region's store and in the database.
@@ -101,8 +98,8 @@ func (c *itemCheck) id(field, id string) {
 }
 
 func (c *itemCheck) locals(uses []lease.LocalUse) {
-	if len(uses) > maxLocal {
-		c.fail("local", "has %d counters, at most %d are allowed", len(uses), maxLocal)
+	if len(uses) > lease.MaxLocal {
+		c.fail("local", "has %d counters, at most %d are allowed", len(uses), lease.MaxLocal)
 		return
 	}
 	for i, u := range uses {

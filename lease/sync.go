@@ -52,8 +52,13 @@ type SyncRequest struct {
 	Items []Item
 }
 
-// MaxItems bounds the batch of one SyncRequest.
-const MaxItems = 1000
+const (
+	// MaxItems bounds the batch of one SyncRequest.
+	MaxItems = 1000
+	// MaxLocal bounds the local counters of one Item: the store's own and those
+	// of processes that decided while the store was away.
+	MaxLocal = 64
+)
 
 // Item is one budget's part of a SyncRequest.
 type Item struct {
@@ -65,7 +70,7 @@ type Item struct {
 	Demand float64
 	// DemandTotal is the cumulative offered cost of distinct checks.
 	DemandTotal Tokens
-	// Local has what was admitted without a lease, per counter.
+	// Local has what was admitted without a lease, per counter; at most MaxLocal.
 	Local []LocalUse
 	// Waiting is the largest single cost that a caller waits for; 0 for none.
 	Waiting Tokens
@@ -117,8 +122,9 @@ type SyncReply struct {
 	Items []ItemReply
 }
 
-// ItemReply is the ledger's answer for one budget. When Err is set, nothing
-// of the item was applied and Leases is empty.
+// ItemReply is the ledger's answer for one budget. When Err is set, Leases is
+// empty and nothing of the item was applied, unless its code is Unavailable:
+// then the outcome is unknown, and the same item is sent again.
 type ItemReply struct {
 	Budget string
 	// Version is the budget's policy version in force; a region that holds an

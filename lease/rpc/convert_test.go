@@ -203,6 +203,8 @@ func TestWhatGoCannotHoldIsRefusedByField(t *testing.T) {
 		"items[7].leases[1].kind":     report(&rationv1.LeaseReport{Kind: 4}),
 		"items[7].leases[1].x.per_us": report(&rationv1.LeaseReport{Kind: 2, X: &rationv1.Rate{PerUs: maxMicros + 1}}),
 		"items[7].rtt_us":             {Budget: "b", RttUs: math.MinInt64},
+		"items[7].leases":             {Budget: "b", Leases: make([]*rationv1.LeaseReport, lease.Kinds+1)},
+		"items[7].local":              {Budget: "b", Local: make([]*rationv1.LocalUse, lease.MaxLocal+1)},
 	} {
 		if _, err := itemFromProto(item, 7); err == nil || err.Code != lease.Invalid || err.Field != field {
 			t.Errorf("want a refusal of %s, got %v", field, err)

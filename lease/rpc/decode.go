@@ -26,6 +26,12 @@ func (d *decoder) refuse(reason, name string, args ...any) {
 	}
 }
 
+func (d *decoder) atMost(most, n int, name string, args ...any) {
+	if n > most {
+		d.refuse(fmt.Sprintf("has %d entries, at most %d are allowed", n, most), name, args...)
+	}
+}
+
 func (d *decoder) duration(us int64, name string, args ...any) time.Duration {
 	if us > maxMicros || us < -maxMicros {
 		d.refuse("a duration beyond what can be handled", name, args...)

@@ -48,9 +48,15 @@ func reportToProto(r *lease.Report) *rationv1.LeaseReport {
 	}
 }
 
-// itemFromProto converts item number i of a request.
+// itemFromProto converts item number i of a request. It refuses lists that are
+// too long before it makes room for them.
 func itemFromProto(m *rationv1.SyncItem, i int) (lease.Item, *lease.Error) {
 	var d decoder
+	d.atMost(lease.Kinds, len(m.GetLeases()), "items[%d].leases", i)
+	d.atMost(lease.MaxLocal, len(m.GetLocal()), "items[%d].local", i)
+	if d.err != nil {
+		return lease.Item{}, d.err
+	}
 	item := lease.Item{
 		Budget:      m.GetBudget(),
 		Demand:      m.GetDemand(),

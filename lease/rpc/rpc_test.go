@@ -147,7 +147,8 @@ func TestListBudgetsPassesSinceAndBudgets(t *testing.T) {
 }
 
 // An item's failure is its own.
-// Caught: answers merged by the message's index instead of the source's.
+// Caught: answers merged by the message's index instead of the source's, and
+// errors that name the source's index instead of the message's.
 func TestAnItemThatCannotBeReadFailsAlone(t *testing.T) {
 	source := &fakeSource{sync: func(ctx context.Context, req lease.SyncRequest) (lease.SyncReply, error) {
 		reply, err := echo(ctx, req)
@@ -171,7 +172,7 @@ func TestAnItemThatCannotBeReadFailsAlone(t *testing.T) {
 	}
 	want := []string{
 		"odd 0 CODE_INVALID items[0].leases[0].kind", "a 1 CODE_UNSPECIFIED ",
-		"b 2 CODE_UNKNOWN_BUDGET items[1].budget", "c 3 CODE_UNSPECIFIED ",
+		"b 2 CODE_UNKNOWN_BUDGET items[2].budget", "c 3 CODE_UNSPECIFIED ",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -182,6 +183,22 @@ func TestAnItemThatCannotBeReadFailsAlone(t *testing.T) {
 	m, err = service.SyncLeases(t.Context(), &rationv1.SyncLeasesRequest{Items: []*rationv1.SyncItem{item("odd", 99)}})
 	if err != nil || m.GetItems()[0].GetError().GetCode() != rationv1.Error_CODE_INVALID {
 		t.Errorf("a batch of nothing else: %v, %v", m, err)
+	}
+}
+
+// A batch that is too long is refused whole, before its items are looked at.
+// Caught: counting only the items that can be read.
+func TestALongBatchIsRefusedWhole(t *testing.T) {
+	source := &fakeSource{sync: func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { panic("reached") }}
+	conn, stats := start(t, source, Insecure{}, "")
+	items := make([]*rationv1.SyncItem, lease.MaxItems+1)
+	for i := range items {
+		items[i] = &rationv1.SyncItem{RttUs: maxMicros + 1}
+	}
+	_, err := rationv1.NewLeaseServiceClient(conn).SyncLeases(t.Context(), &rationv1.SyncLeasesRequest{Items: items})
+	var got *lease.Error
+	if err = DecodeError(err); !errors.As(err, &got) || got.Code != lease.Invalid || got.Field != "items" || stats.Panics.Load() != 0 {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -51,6 +52,10 @@ func (s *Server) SyncLeases(ctx context.Context, m *rationv1.SyncLeasesRequest) 
 	region, err := s.region(ctx, m.GetRegion())
 	if err != nil {
 		return nil, EncodeError(err)
+	}
+	var d decoder
+	if d.atMost(lease.MaxItems, len(m.GetItems()), "items"); d.err != nil {
+		return nil, EncodeError(d.err)
 	}
 	req, replies := readable(m, region)
 	if len(req.Items) == 0 && len(replies) > 0 {
@@ -111,11 +116,28 @@ func (s *Server) merge(answer lease.SyncReply, replies []*rationv1.SyncItemReply
 			s.stats.item(errorFromProto(replies[i].GetError()))
 			continue
 		}
-		replies[i] = itemReplyToProto(&answer.Items[next])
-		s.stats.item(answer.Items[next].Err)
+		reply := answer.Items[next]
+		reply.Err = placed(reply.Err, next, i)
+		replies[i] = itemReplyToProto(&reply)
+		s.stats.item(reply.Err)
 		next++
 	}
 	return &rationv1.SyncLeasesResponse{Items: replies}
+}
+
+// placed names in an item's error the item's place in the message, which the
+// source, that got the readable items alone, counts otherwise.
+func placed(err *lease.Error, from, to int) *lease.Error {
+	if err == nil || from == to {
+		return err
+	}
+	field, found := strings.CutPrefix(err.Field, fmt.Sprintf("items[%d]", from))
+	if !found {
+		return err
+	}
+	moved := *err
+	moved.Field = fmt.Sprintf("items[%d]%s", to, field)
+	return &moved
 }
 
 // region returns whose the caller's credential is. named, what the message
