@@ -66,7 +66,7 @@ func (b *blame) allowances(m *budget, n lease.Tokens) {
 	case m.w.o.Strategy == CountLocally:
 		b.charge(CauseWriteBack, n)
 		return
-	case m.policy.Strategy == policy.Independent && m.w.o.Strategy != Central:
+	case m.policy.Strategy == policy.Independent && len(m.policy.Regions) > 1 && m.w.o.Strategy != Central:
 		b.charge(CauseIndependent, n)
 		return
 	}
@@ -88,7 +88,9 @@ func (b *blame) allowances(m *budget, n lease.Tokens) {
 		}
 	}
 	use(CauseDrift, &b.drifted, m.driftSince(b.since))
-	use(CauseRounding, &b.rounded, 1)
+	if !m.policy.Contract.IsQuota() {
+		use(CauseRounding, &b.rounded, 1)
+	}
 	take(CauseFailover, &b.failover)
 	take(CauseCut, &b.cut)
 	use(CauseFloat, &b.floated, m.policy.Float)

@@ -61,7 +61,9 @@ func (s *stream) concluded(p *process, n, admitted int64, cost lease.Tokens, ans
 	if n == 1 && pending == nil && answer.Outcome == agent.Allowed {
 		admitted = 1
 	}
-	if p.skew > 0 { // decided later than now, by its own clock
+	// A frozen process decides by its own clock what it has in its memory; what
+	// its store took was admitted there and then.
+	if p.skew > 0 && answer.Mode == agent.FromPrefetch {
 		rest := n
 		if pending != nil {
 			rest = admitted

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 	regionmemory "github.com/ration-dev/ration/regionstore/memory"
 )
@@ -287,6 +289,11 @@ func (g *gate) Leave(ctx context.Context, process string) (int, error) {
 	return s.Leave(ctx, process)
 }
 
-func (g *gate) Slot(budget string) uint32 { return g.store().Slot(budget) }
+// Slot is one for each tenant, as a cluster's key tags make it.
+func (g *gate) Slot(budget string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(policy.Tenant(budget))) // never fails
+	return h.Sum32()
+}
 
 func (g *gate) Primary(budget string) string { return g.store().Primary(budget) }

@@ -199,8 +199,8 @@ func (w *world) inForce(b policy.Budget, first bool) {
 	m.put(b, true)
 }
 
-// excess is what a cut leaves above the new ceiling, tokens that were within
-// the old one.
+// excess is what a cut leaves to spend above the new limit, tokens that were
+// within the old one. What is out is not made less by a pool's debt.
 func (b *budget) excess() lease.Tokens {
 	s := b.w.db.mem.Peek(b.name)
 	if s == nil {
@@ -209,7 +209,11 @@ func (b *budget) excess() lease.Tokens {
 	var n lease.Tokens
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		n += max(0, p.Available+p.Outstanding-max(0, p.Burst+p.Float))
+		if p.End > 0 { // a quota's spending stays counted: its debt is what stays out
+			n += max(0, min(p.Outstanding, -p.Available))
+			continue
+		}
+		n += max(0, max(0, p.Available)+p.Outstanding-max(0, p.Burst+p.Float))
 	}
 	return n
 }
