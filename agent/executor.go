@@ -126,52 +126,65 @@ func (x *Executor) onRow(ctx context.Context, effect Effect) Event {
 	store := x.Decider.opt.Store
 	switch f := effect.(type) {
 	case OpenRow:
-		done := x.row(f.Request.Budget, "open", &f.Request.Now)
+		c := x.row(f.Request.Budget)
+		f.Request.Now = c.bound
 		reply, err := store.Open(ctx, f.Request)
-		done(&reply.View, err)
+		x.done(&c, "open", reply.View.Time, reply.View.Outcome, err)
 		return RowOpened{Budget: f.Request.Budget, Reply: reply, Err: err}
 	case BeginSync:
-		done := x.row(f.Request.Budget, "begin", &f.Request.Now)
+		c := x.row(f.Request.Budget)
+		f.Request.Now = c.bound
 		reply, err := store.Begin(ctx, f.Request)
-		done(&reply.View, err)
+		x.done(&c, "begin", reply.View.Time, reply.View.Outcome, err)
 		return SyncBegun{Budget: f.Request.Budget, Reply: reply, Err: err}
 	case InstallStates:
-		req := regionstore.InstallRequest{Budget: f.Budget, States: f.States}
-		done := x.row(f.Budget, "install", &req.Now)
-		reply, err := store.Install(ctx, req)
-		done(&reply.View, err)
+		c := x.row(f.Budget)
+		reply, err := store.Install(ctx, regionstore.InstallRequest{Budget: f.Budget, States: f.States, Now: c.bound})
+		x.done(&c, "install", reply.View.Time, reply.View.Outcome, err)
 		return StatesInstalled{Budget: f.Budget, Reply: reply, Err: err}
 	case ReturnTokens:
-		done := x.row(f.Request.Budget, "return", &f.Request.Now)
+		c := x.row(f.Request.Budget)
+		f.Request.Now = c.bound
 		view, err := store.Return(ctx, f.Request)
-		done(&view, err)
+		x.done(&c, "return", view.Time, view.Outcome, err)
 		return RowChanged{Budget: f.Request.Budget, View: view, Err: err}
 	case CloseLease:
-		done := x.row(f.Request.Budget, "close", &f.Request.Now)
+		c := x.row(f.Request.Budget)
+		f.Request.Now = c.bound
 		view, err := store.Close(ctx, f.Request)
-		done(&view, err)
+		x.done(&c, "close", view.Time, view.Outcome, err)
 		return RowChanged{Budget: f.Request.Budget, View: view, Err: err}
 	}
 	return nil
 }
 
-// row sets the bound for a call on one row, and returns what books its
-// outcome.
-func (x *Executor) row(budget, step string, now *regionstore.Now) func(*regionstore.View, error) {
+// rowCall is a call on one row: how the store's clock is bounded for it, and
+// what is needed to book its outcome.
+type rowCall struct {
+	entry *entry
+	start callStart
+	bound regionstore.Now
+}
+
+func (x *Executor) row(budget string) rowCall {
 	d := x.Decider
-	s, e := d.send(budget), d.entry(budget)
-	if e != nil {
-		*now = d.bound(e, s)
+	c := rowCall{start: d.send(budget), entry: d.entry(budget)}
+	if c.entry != nil {
+		c.bound = d.bound(c.entry, c.start)
 	}
-	return func(v *regionstore.View, err error) {
-		got := d.opt.Now()
-		d.opt.Observer.StoreCalled(got-s.at, step, err)
-		if err != nil {
-			d.stats.StoreErrors.Add(1)
-			return
-		}
-		d.saw(e, s, got, v.Time, v.Outcome)
+	return c
+}
+
+// done books a call's outcome and the store's time that it told.
+func (x *Executor) done(c *rowCall, step string, t lease.Time, o regionstore.Outcome, err error) {
+	d := x.Decider
+	got := d.opt.Now()
+	d.opt.Observer.StoreCalled(got-c.start.at, step, err)
+	if err != nil {
+		d.stats.StoreErrors.Add(1)
+		return
 	}
+	d.saw(c.entry, c.start, got, t, o)
 }
 
 func (x *Executor) read(ctx context.Context, f ReadRows) Event {
