@@ -169,29 +169,42 @@ const sweepBatch = 64
 // retrySoon is when an item that could not be decided may be sent again.
 const retrySoon = 100 * time.Millisecond
 
-// translate makes a store's error one that a caller may see.
+// translate makes a store's error one that operators and agents may see, with
+// the store's reason where it gives one. What a step refuses passes as it is.
 func (a *Allocator) translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	return a.typed(err)
+	known, ok := errors.AsType[*lease.Error](err)
+	if ok && known.Code != lease.Unavailable && known.Code != lease.Internal {
+		return known
+	}
+	typed := a.typed(err)
+	if ok {
+		return known
+	}
+	return typed
 }
 
 // typed is translate for items. Details of a store's errors go to the
 // observer, not to regions.
 func (a *Allocator) typed(err error) *lease.Error {
-	if typed, ok := errors.AsType[*lease.Error](err); ok {
-		return typed
-	}
 	a.observe(err)
+	known, ok := errors.AsType[*lease.Error](err)
 	if _, broken := errors.AsType[Violation](err); broken {
 		return lease.Errorf(lease.Internal, "", "the ledger refused to break an invariant")
 	}
 	out := lease.Errorf(lease.Unavailable, "", "the ledger cannot be reached")
-	if errors.Is(err, ErrUnknownCommit) {
+	switch {
+	case errors.Is(err, ErrUnknownCommit):
 		out.Reason = "the outcome is unknown; the same request finds out"
+	case ok && known.Code == lease.Internal:
+		out.Code, out.Reason = lease.Internal, "the ledger met a fault of its own"
 	}
 	out.RetryAfter = retrySoon
+	if ok && known.RetryAfter > 0 {
+		out.RetryAfter = known.RetryAfter
+	}
 	return out
 }
 

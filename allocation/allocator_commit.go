@@ -3,6 +3,7 @@ package allocation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 
 	"github.com/ration-dev/ration/lease"
@@ -70,7 +71,8 @@ func (a *Allocator) try(ctx context.Context, tasks []*task) (culprit int, err er
 	culprit = -1
 	defer func() {
 		if v := recover(); v != nil {
-			culprit, err = -1, a.panicked(v, debug.Stack())
+			_ = a.panicked(v, debug.Stack())
+			culprit, err = -1, fmt.Errorf("%w: the store panicked", ErrUnknownCommit)
 		}
 	}()
 	names, place := budgetsOf(tasks)

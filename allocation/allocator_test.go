@@ -1,9 +1,11 @@
 package allocation_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,11 +46,14 @@ func TestItemsFailAlone(t *testing.T) {
 }
 
 // A store's error reaches regions as unavailable, with a time to retry and
-// without the store's words, which the observer hears.
+// without the store's words, which the observer hears. Fault seen to be caught:
+// a driver's error passed on because its store has given it a type.
 func TestStoreErrorsAreTranslated(t *testing.T) {
 	for name, broken := range map[string]*faulty{
 		"failed":  {rng: rand.New(rand.NewPCG(1, 1)), fails: 100},
 		"unknown": {rng: rand.New(rand.NewPCG(1, 1)), lost: 100},
+		"typed": {rng: rand.New(rand.NewPCG(1, 1)), fails: 100, failure: fmt.Errorf("postgres: %w",
+			lease.Errorf(lease.Unavailable, "", "no answer from the store at db-1"))},
 	} {
 		broken.Store = ledger(t, 10)
 		var heard error
@@ -59,10 +64,44 @@ func TestStoreErrorsAreTranslated(t *testing.T) {
 		}
 		if e := reply.Items[0].Err; e == nil || e.Code != lease.Unavailable || e.RetryAfter <= 0 || len(reply.Items[0].Leases) > 0 {
 			t.Errorf("%s: answered %+v", name, reply.Items[0])
+		} else if strings.Contains(e.Reason, "store") || strings.Contains(e.Reason, "connection") {
+			t.Errorf("%s: the region hears %q", name, e.Reason)
 		}
 		if heard == nil {
 			t.Errorf("%s: the observer heard nothing", name)
 		}
+	}
+}
+
+// late is a store that panics once it has committed.
+type late struct{ allocation.Store }
+
+func (l late) Update(ctx context.Context, budgets []string, step func(allocation.Now, []*allocation.State) error) error {
+	if err := l.Store.Update(ctx, budgets, step); err != nil {
+		return err
+	}
+	panic("after the commit")
+}
+
+// A store that panics leaves the outcome unknown, and the same request finds
+// it out. Fault seen to be caught: the panic answered as a refusal.
+func TestPanicOfTheStoreIsAnUnknownOutcome(t *testing.T) {
+	store := ledger(t, 10)
+	alloc := allocation.NewAllocator(late{store}, allocation.Config{})
+	req := lumpRequest("eu", 1, 0, 3)
+	reply, err := alloc.SyncLeases(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := reply.Items[0].Err; e == nil || e.Code != lease.Unavailable {
+		t.Errorf("answered %+v", reply.Items[0])
+	}
+	if s := alloc.Stats(); s.Panics.Load() != 1 || s.UnknownCommits.Load() != 1 {
+		t.Errorf("%d panics and %d unknown commits counted", s.Panics.Load(), s.UnknownCommits.Load())
+	}
+	again, err := allocation.NewAllocator(store, allocation.Config{}).SyncLeases(t.Context(), req)
+	if err != nil || grantedIn(again) != pool(t, store, "b").Totals.LumpGranted {
+		t.Errorf("the repetition is answered %+v, %v", again, err)
 	}
 }
 

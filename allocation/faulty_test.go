@@ -23,12 +23,17 @@ type faulty struct {
 	// odds, of 100, of failing for certain, of an unknown outcome that did not
 	// commit, and of one that did.
 	fails, lost, unknown int
+	// failure is what a certain one says; nil for an error of no type.
+	failure error
 }
 
 func (f *faulty) Update(ctx context.Context, budgets []string, step func(allocation.Now, []*allocation.State) error) error {
 	f.mu.Lock()
 	roll := f.rng.IntN(100)
 	f.mu.Unlock()
+	if roll < f.fails && f.failure != nil {
+		return f.failure
+	}
 	if roll < f.fails {
 		return errors.New("connection refused")
 	}
