@@ -8,9 +8,10 @@ import (
 	"github.com/ration-dev/ration/lease"
 )
 
-// accrue brings l.Minted, the most that the region can have minted from x by
-// a clock as fast as the deployment's may be, to the present. MintCarry is in
-// millionths of token·microseconds.
+// accrue brings l.Minted, the most that the region can have minted from x, to
+// the present: by a clock as fast as the deployment's may be, while the
+// ledger's is as slow, so by (1+rho)/(1-rho) times what the ledger saw pass.
+// MintCarry is in token·microseconds times a million less the drift in ppm.
 func (s *step) accrue(l *Lease) {
 	per, now := s.poolOf(l).Rate.Per, s.now.Governed
 	if now <= l.MintedAt {
@@ -22,8 +23,9 @@ func (s *step) accrue(l *Lease) {
 		return
 	}
 	const longest = 100 * 24 * time.Hour // its microseconds times 2e6 fit 64 bits
-	us := uint64(min(elapsed, longest)/time.Microsecond) * (1_000_000 + uint64(s.cfg.Clocks.DriftPPM))
-	period := uint64(per/time.Microsecond) * 1_000_000
+	drift := uint64(s.cfg.Clocks.DriftPPM)
+	us := uint64(min(elapsed, longest)/time.Microsecond) * (1_000_000 + drift)
+	period := uint64(per/time.Microsecond) * (1_000_000 - drift)
 	hi, lo := bits.Mul64(us, uint64(l.X))
 	lo, c := bits.Add64(lo, uint64(l.MintCarry), 0)
 	hi += c

@@ -117,9 +117,9 @@ type Lease struct {
 	// than what the region may hold; ToldX and ToldBeta what it was told last.
 	X, ToldX       lease.Tokens // per pool Rate.Per
 	Beta, ToldBeta lease.Tokens
-	// Minted is what the share's x can have minted in the region so far, by a
-	// clock as fast as any may be; Used and Returned together stay within
-	// Granted + Minted + 1. MintCarry is in millionths of token·microseconds.
+	// Minted is what the share's x can have minted in the region so far, by
+	// clocks as wrong as any may be; Used and Returned together stay within
+	// Granted + Minted + 1. MintCarry is the remainder of that, less than a token.
 	Minted    lease.Tokens
 	MintCarry int64
 	MintedAt  lease.Time
