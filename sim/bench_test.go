@@ -18,7 +18,7 @@ func dayOptions(length, step time.Duration) Options {
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("t/%d", i)
-		o.Budgets = append(o.Budgets, policy.Budget{Name: name, Contract: perSecond(3300, 6600)})
+		o.Budgets = append(o.Budgets, policy.Budget{Name: name, Contract: perSecond(3300, 33_000)})
 		o.Bounds[name] = zero(0)
 		for k, r := range []string{"us", "eu", "sa"} {
 			o.Workloads = append(o.Workloads, Workload{
