@@ -131,6 +131,7 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
+	redis.LogTo(log)
 	store, err := redis.Open(cmd.Context(), redis.Options{
 		Region: f.region, Prefix: f.redisPrefix, Timeout: f.redisTimeout,
 		MasterName: f.sentinel, Cluster: f.cluster, Log: log, Config: f.storeConfig(),

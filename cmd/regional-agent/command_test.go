@@ -217,6 +217,43 @@ func TestAgent(t *testing.T) {
 	}
 }
 
+// A Redis that goes away is said once, not per request, in the log's own form.
+// Seen to catch: a breaker that opens in silence.
+func TestAnOutageOfRedisIsLoggedOnce(t *testing.T) {
+	redis := testredis.Start(t, testredis.Options{})
+	server, _ := allocator(t)
+	defer func() { _ = server.Stop(context.Background()) }()
+	ctx, stop := context.WithCancel(t.Context())
+	c := &call{}
+	done := make(chan int, 1)
+	go func() {
+		done <- c.run(ctx, "--region", "us", "--allocator", server.GRPCAddr(), "--insecure", "--token-file", tokenFile(t, "secret\n"),
+			"--redis-url", redis.Addr(), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--drain-pause", "1ms")
+	}()
+	url := "http://" + await(t, done, c, `"msg":"serving".*"http":"([^"]+)"`)
+	eventually(t, "ready", func() bool { status, _ := get(t, url+"/readyz"); return status == 200 })
+	redis.Kill()
+	const away = `"msg":"the region's store does not answer"`
+	eventually(t, "the outage in the log", func() bool {
+		if status, _ := check(t, url); status == 200 {
+			t.Error("admitted without a store")
+		}
+		return strings.Contains(c.err.String(), away)
+	})
+	stop()
+	if code := <-done; code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if n := strings.Count(c.err.String(), away); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	for line := range strings.Lines(c.err.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
 // check asks for one token.
 func check(t *testing.T, url string) (int, map[string]any) {
 	t.Helper()

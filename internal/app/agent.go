@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,10 @@ type Agent struct {
 	registry *prometheus.Registry
 	panics   atomic.Int64
 	wallets  wallets
+	// allocator and store are what the agent depends on; opened is how often the
+	// store's breaker had opened at the last look.
+	allocator, store *outage
+	opened           int64
 
 	parts    stack
 	grpc     *grpcServer
@@ -81,16 +86,24 @@ func NewAgent(opt AgentOptions) *Agent {
 		opt.Log = slog.Default()
 	}
 	opt.Log = opt.Log.With("region", opt.Region)
-	a := &Agent{opt: opt, registry: newRegistry()}
-	times := newAgentTimes()
+	start := time.Now()
+	now := func() time.Duration { return 1 + time.Since(start) }
+	a := &Agent{
+		opt: opt, registry: newRegistry(),
+		allocator: &outage{what: "the allocator", now: now}, store: &outage{what: "the region's store", now: now},
+	}
+	times := newAgentTimes(a.store)
+	far := watched{opt.Leases, opt.Policies, a.allocator}
 	a.runner = agent.NewRunner(agent.RunnerConfig{
 		Options: agent.Options{
 			Region: opt.Region, Process: Nonce(), Store: opt.Store, Clocks: opt.Clocks,
 			StoreDeadline: opt.StoreDeadline, MaxAgents: opt.MaxAgents, Observer: times,
 		},
-		Leases: opt.Leases, Policies: opt.Policies,
-		Keeper:  agent.KeeperConfig{Rand: newRand(), Nonce: Nonce},
-		OnPanic: func(v any) { opt.Log.Error("the agent panicked", "panic", v) },
+		Leases: far, Policies: far,
+		Keeper: agent.KeeperConfig{Rand: newRand(), Nonce: Nonce},
+		OnPanic: func(v any) {
+			opt.Log.Error("the agent panicked", "panic", v, "stack", string(debug.Stack()))
+		},
 	})
 	newAgentMetrics(a.registry, a.runner.Stats(), times, &a.wallets, &a.panics)
 	return a
@@ -174,13 +187,17 @@ func (a *Agent) run() {
 	})
 }
 
-// look keeps metrics and health current.
+// look keeps metrics and health current, and says what does not answer: the
+// store once its breaker opened, or nothing came from it since the last look,
+// because a call may be late now and then.
 func (a *Agent) look(ctx context.Context) {
 	a.grpc.ready(a.Ready() == nil)
 	a.wallets.look(a.runner.Wallets(ctx))
+	a.allocator.look(a.opt.Log, a.allocator.last() != nil)
+	opened := a.runner.Stats().BreakerOpened.Load()
+	a.store.look(a.opt.Log, opened > a.opened || a.store.lasts(walletPeriod))
+	a.opened = opened
 }
-
-var errNoBudgets = errors.New("the budgets are not known yet")
 
 // Ready returns nil if this agent decides, if only by a budget's failure mode,
 // or why not.
@@ -188,8 +205,10 @@ func (a *Agent) Ready() error {
 	switch {
 	case a.draining.Load():
 		return errDraining
+	case !a.runner.Ready() && a.allocator.last() != nil:
+		return fmt.Errorf("the budgets are not known yet: %w", a.allocator.last())
 	case !a.runner.Ready():
-		return errNoBudgets
+		return errors.New("the budgets are not known yet")
 	}
 	return nil
 }

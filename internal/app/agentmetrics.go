@@ -13,10 +13,12 @@ import (
 // agentTimes is the agent.Observer of a server.
 type agentTimes struct {
 	decided, stored, synced *prometheus.HistogramVec
+	store                   *outage
 }
 
-func newAgentTimes() *agentTimes {
+func newAgentTimes(store *outage) *agentTimes {
 	return &agentTimes{
+		store:   store,
 		decided: durations("ration_decision_duration_seconds", "Time to decide, waits for tokens included.", "outcome"),
 		stored:  durations("ration_store_duration_seconds", "Time of one call of the region's store.", "step", "result"),
 		synced:  durations("ration_sync_duration_seconds", "Time of one SyncLeases call.", "result"),
@@ -28,6 +30,7 @@ func (t *agentTimes) Decided(took time.Duration, outcome agent.Outcome, _ agent.
 }
 
 func (t *agentTimes) StoreCalled(took time.Duration, step string, err error) {
+	t.store.saw(err)
 	t.stored.WithLabelValues(step, okOrFailed(err)).Observe(took.Seconds())
 }
 

@@ -53,7 +53,7 @@ func TestWalletLabelsAreBounded(t *testing.T) {
 	all[5].Budget = otherBudgets
 	w.look(all)
 	reg := newRegistry()
-	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(), w, &atomic.Int64{})
+	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(&outage{}), w, &atomic.Int64{})
 	n, err := testutil.GatherAndCount(reg, "ration_wallet_tokens")
 	if err != nil || n > (maxBudgetLabels+1)*lease.Kinds {
 		t.Errorf("%d series, %v", n, err)
@@ -66,7 +66,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	observe(1)
 	a := NewAllocator(AllocatorOptions{Store: ledger.New(wallClock), Credentials: rpc.Insecure{}, Log: quiet, Collectors: commits})
 	reg := newRegistry()
-	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(), &wallets{}, &atomic.Int64{})
+	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(&outage{}), &wallets{}, &atomic.Int64{})
 	for _, r := range []*prometheus.Registry{a.registry, reg} {
 		problems, err := testutil.GatherAndLint(r)
 		if err != nil {
