@@ -106,6 +106,28 @@ func TestSharesSurviveAChangeOfUnit(t *testing.T) {
 	}
 }
 
+// A region that a change leaves out is told to hold nothing, and what it gives
+// back is there for others at once, not when its leases expire. Seen to fail
+// when the region is refused as unknown.
+func TestRegionLeftOutGivesBack(t *testing.T) {
+	both := []policy.Region{{Name: "eu", Weight: 1}, {Name: "us", Weight: 1}}
+	d := newDesk(t, bucket(1000, 100, policy.Static, both...))
+	st := d.sync("us", share("u", 1, 0, 0))
+	d.set(func(b *policy.Budget) { b.Regions = both[:1] })
+	if st = d.sync("us", share("u", 2, st.X.Tokens, st.Beta)); st.Status != lease.Active || st.X.Tokens != 0 || st.Beta != 0 {
+		t.Fatalf("told %+v, want nothing", st)
+	}
+	d.sync("us", lease.Report{Kind: lease.Reserve, Incarnation: "u", Seq: 3, Used: 10, Returned: 40, Closed: true})
+	d.expect("given back", 90, 0)
+	if st := d.sync("eu", share("e", 1, 0, 0)); st.X.Tokens != 1000 || st.Beta != 100 {
+		t.Errorf("the other region gets %+v, want all", st)
+	}
+	reply := d.item("us", lease.Item{Leases: []lease.Report{share("n", 1, 0, 0)}})
+	if lease.CodeOf(reply.Err) != lease.UnknownRegion {
+		t.Errorf("a new share of the region left out is answered %+v", reply)
+	}
+}
+
 func TestDeletedBudget(t *testing.T) {
 	d := newDesk(t, bucket(10, 100, policy.Dynamic), lumps(30, "us")...)
 	d.sync("us", lump("i", 1, 30))

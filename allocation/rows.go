@@ -85,10 +85,13 @@ func (s *State) forgetLocal(region string) {
 }
 
 // serves reports whether the budget has a part for the region. One that names
-// no regions serves those that come, up to maxRegions.
+// no regions serves those that come, up to maxRegions. A region that a change
+// has left out is served until its last lease has ended, so that it can give
+// back what it holds.
 func (s *State) serves(region string) bool {
 	if len(s.Budget.Regions) > 0 {
-		return slices.ContainsFunc(s.Budget.Regions, func(r policy.Region) bool { return r.Name == region })
+		named := slices.ContainsFunc(s.Budget.Regions, func(r policy.Region) bool { return r.Name == region })
+		return named || slices.ContainsFunc(s.Leases, func(l Lease) bool { return l.Region == region && l.unended() })
 	}
 	return len(s.Regions) < maxRegions ||
 		slices.ContainsFunc(s.Regions, func(r Region) bool { return r.Name == region })
