@@ -6,6 +6,7 @@
 //	title: US fails over to EU at peak
 //	question: Does EU get the tokens that US no longer asks for, and how soon?
 //	duration: 10m
+//	warmup: 5s                        # what comes before is not measured
 //	mode: request                     # or bulk, with step: 100ms
 //	seeds: [1, 2, 3, 4, 5]            # or runs: 5
 //	windows: [1s, 10s]                # the W in which over-admission is measured
@@ -27,8 +28,8 @@
 //	  - {measure: over_admission, window: 10s, at_most: 0}
 //
 // A file that extends another replaces its top-level fields, except that
-// topology is merged field by field, and budgets and workloads by name, their
-// fields then being replaced. A budget with "repeat: 500" stands for 500 of
+// topology is merged field by field, a budget's fields replace those of the
+// budget of its name, and a workload replaces that of its name. A budget with "repeat: 500" stands for 500 of
 // them, whose names have their number in place of {n}.
 //
 // Every fault of a file is reported at once, with its file, line and column,

@@ -92,7 +92,11 @@ func (m *merger) like(n *yaml.Node) *yaml.Node {
 func deep(m *merger, base, own *yaml.Node) *yaml.Node { return fields(nil, deep)(m, base, own) }
 
 // named merges lists of things with a name, by that name.
-func named(m *merger, base, own *yaml.Node) *yaml.Node {
+func named(item how) how {
+	return func(m *merger, base, own *yaml.Node) *yaml.Node { return m.named(item, base, own) }
+}
+
+func (m *merger) named(rule how, base, own *yaml.Node) *yaml.Node {
 	b, o := yamlfile.Resolve(base), yamlfile.Resolve(own)
 	if b.Kind != yaml.SequenceNode || o.Kind != yaml.SequenceNode {
 		return own
@@ -108,7 +112,7 @@ func named(m *merger, base, own *yaml.Node) *yaml.Node {
 			continue
 		}
 		merged[name] = true
-		out.Content[at] = fields(nil, replace)(m, out.Content[at], item)
+		out.Content[at] = rule(m, out.Content[at], item)
 	}
 	return out
 }
@@ -122,7 +126,11 @@ func nameOf(n *yaml.Node) string {
 }
 
 // extended is how a file's fields go over those of the file it extends.
-var extended = fields(map[string]how{"topology": deep, "budgets": named, "workloads": named}, replace)
+// A workload is replaced as a whole: another pattern would not go with the old
+// one's fields.
+var extended = fields(map[string]how{
+	"topology": deep, "budgets": named(fields(nil, replace)), "workloads": named(replace),
+}, replace)
 
 // set puts a value at a field's path: below the top level if the path begins
 // with one of its fields, else into every budget.

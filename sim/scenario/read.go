@@ -18,7 +18,7 @@ import (
 )
 
 var topFields = []string{
-	"version", "extends", "title", "question", "duration", "epoch", "mode", "step", "seeds", "runs", "windows", "points",
+	"version", "extends", "title", "question", "duration", "warmup", "epoch", "mode", "step", "seeds", "runs", "windows", "points",
 	"strategies", "write_back", "check", "sync_every", "max_agents", "store_timeout", "random_agents",
 	"topology", "budgets", "workloads", "changes", "faults", "expect",
 }
@@ -134,6 +134,10 @@ func (r *reader) pace(s *yamlfile.Scope, m yamlfile.Fields) {
 		r.Fail(s.Root, "duration", "is missing: write how long is simulated, as in 10m")
 	}
 	o.Length = yamlfile.Parsed(s, m, "duration", span(time.Millisecond, longest))
+	o.Warmup = yamlfile.Parsed(s, m, "warmup", span(0, longest))
+	if o.Warmup >= o.Length && o.Length > 0 {
+		r.Fail(m.Nodes["warmup"], "warmup", "is %s, not less than the duration", policy.FormatDuration(o.Warmup))
+	}
 	o.Epoch = yamlfile.Parsed(s, m, "epoch", epoch)
 	mode := s.Text(m, "mode")
 	switch mode {
