@@ -29,12 +29,17 @@ const (
 	maxAgeGrace = 10 * time.Second
 )
 
+// maxStreams bounds the calls under way on one connection, and with them the
+// memory that a caller can take up before its token is looked at.
+const maxStreams = 1000
+
 // ServerOptions are what every gRPC server of this project starts with:
 // bounds on messages, keepalive, and recovery from panics.
 func ServerOptions(panics *atomic.Int64, log *slog.Logger) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: probeAfter / 2, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: probeAfter, Timeout: probeTimeout,
