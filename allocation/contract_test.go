@@ -309,3 +309,26 @@ func TestNextDueLeadsToTheEnd(t *testing.T) {
 		t.Errorf("left over: %+v", d.s)
 	}
 }
+
+// After a backward step of the database's clock, governed time comes to the
+// end of a window before raw time does. The sweep that comes then does nothing,
+// and must not be due again at once: it would crowd out all others.
+//
+// Seen to catch: lookAgain left out (found by random runs in sim/proof).
+func TestSweepWaitsForRawTime(t *testing.T) {
+	d := newDesk(t, quota(100, policy.Dynamic), lumps(30, "us")...)
+	d.sync("us", lump("i", 1, 30))
+	end := d.s.Pools[0].End
+	d.now.Governed = d.now.Governed.Add(10 * time.Second)
+	for sweeps := 0; d.now.Raw < end; sweeps++ {
+		due := d.s.NextDue()
+		if due <= d.now.Governed || sweeps > 30 {
+			t.Fatalf("due at %d after sweep %d at %d", due, sweeps, d.now.Governed)
+		}
+		d.pass(due.Sub(d.now.Governed))
+		d.sweep()
+	}
+	if p := d.s.current(d.now); p == nil || p.Start != end {
+		t.Errorf("the next window did not begin: %+v", d.s.Pools)
+	}
+}

@@ -13,6 +13,19 @@ func Sweep(cfg Config, now Now, s *State) {
 	st := newStep(cfg, now, s)
 	st.settle()
 	st.purge()
+	st.lookAgain()
+}
+
+// lookAgain makes the next sweep wait that came for the end of a window by
+// governed time before raw time has come there, as after a backward step of
+// the database's clock. A window's pool mints nothing: its MintedAt is free to
+// say when it was looked at.
+func (s *step) lookAgain() {
+	for i := range s.Pools {
+		if p := &s.Pools[i]; p.isWindow() && p.End <= s.now.Governed && s.now.Raw < p.End {
+			p.MintedAt = max(p.MintedAt, s.now.Governed)
+		}
+	}
 }
 
 // settle brings the state to the present. Minting comes first, at the x that

@@ -107,10 +107,10 @@ func (l *Lease) counted() bool { return l.unended() || l.Ending == Regranted && 
 // NextDue returns the earliest governed time at which Sweep has something to
 // do with s; 0 for never.
 //
-// The end of a quota's window is raw time, which the governed clock may lag
-// behind but never leads: a sweep that comes when the governed clock shows
-// the end comes at or after it. Nothing waits for that sweep, since a Sync
-// rolls the window by itself.
+// The end of a quota's window is raw time, which the governed clock lags
+// behind after a forward step of the database's clock and leads after a
+// backward one: a sweep that comes before the end looks again a while later.
+// Nothing waits for that sweep, since a Sync rolls the window by itself.
 func (s *State) NextDue() lease.Time {
 	return s.nextDue(Config{}.withDefaults())
 }
@@ -127,7 +127,7 @@ func (s *State) nextDue(cfg Config) lease.Time {
 		if l.counted() {
 			sooner(l.Reclaim)
 		} else {
-			sooner(max(l.EndedAt.Add(cfg.KeepEnded), s.poolOf(l).End))
+			sooner(max(l.EndedAt.Add(cfg.KeepEnded), s.poolOf(l).sweepAt()))
 		}
 	}
 	for i := range s.Regions {
@@ -139,12 +139,24 @@ func (s *State) nextDue(cfg Config) lease.Time {
 		sooner(s.Locals[i].SeenAt.Add(cfg.Silence))
 	}
 	if n := len(s.Pools); n > 0 && s.Budget.Contract.IsQuota() && !s.Budget.Deleted {
-		sooner(s.Pools[n-1].End)
+		sooner(s.Pools[n-1].sweepAt())
 	}
 	if t, ok := s.tidyAt(); ok {
 		sooner(t)
 	}
 	return due
+}
+
+// sweepAgain is how long a sweep that came too early for raw time waits.
+const sweepAgain = time.Second
+
+// sweepAt is the governed time to look whether a window is over: its end, and
+// after that a while after the last look. 0 for a bucket.
+func (p *Pool) sweepAt() lease.Time {
+	if !p.isWindow() || p.MintedAt < p.End {
+		return p.End
+	}
+	return p.MintedAt.Add(sweepAgain)
 }
 
 // remembers reports whether a region's row must stay however long the region
