@@ -32,6 +32,10 @@
 // budget of its name, and a workload replaces that of its name. A budget with "repeat: 500" stands for 500 of
 // them, whose names have their number in place of {n}.
 //
+// In bulk, agents look at demand every second step unless sync_every says
+// otherwise; a burst should be several steps' worth of the rate, for a wallet
+// must hold what comes in a step.
+//
 // Every fault of a file is reported at once, with its file, line and column,
 // as with budget files. So are scenarios that could not be run in reasonable
 // memory or time.

@@ -12,6 +12,9 @@ import (
 // pairs lists a mapping's keys and values, with what it merges by << put in
 // place.
 func pairs(n *yaml.Node, depth int) []*yaml.Node {
+	if n == nil {
+		return nil
+	}
 	if n = yamlfile.Resolve(n); n.Kind != yaml.MappingNode || depth > 8 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -303,7 +304,8 @@ func readTrace(path string) ([]sim.Bin, *yamlfile.Problem) {
 	if err != nil {
 		return nil, &yamlfile.Problem{File: path, Reason: err.Error()}
 	}
-	if !slices.IsSortedFunc(bins, func(a, b sim.Bin) int { return int(a.At - b.At) }) || traceLength(bins) > 10*longest {
+	ordered := slices.IsSortedFunc(bins, func(a, b sim.Bin) int { return cmp.Compare(a.At, b.At) })
+	if !ordered || bins[len(bins)-1].At > 10*longest {
 		return nil, &yamlfile.Problem{File: path, Reason: "goes over more than ten years"}
 	}
 	return bins, nil

@@ -160,6 +160,9 @@ func (r *reader) pace(s *yamlfile.Scope, m yamlfile.Fields) {
 	}
 	o.WriteBack = yamlfile.Parsed(s, m, "write_back", span(time.Millisecond, time.Hour))
 	o.SyncEvery = yamlfile.Parsed(s, m, "sync_every", span(time.Millisecond, time.Minute))
+	if o.Bulk > 0 && !m.Has("sync_every") {
+		o.SyncEvery = 2 * o.Bulk // quicker looks would see a step's demand as a jump
+	}
 	o.StoreTimeout = yamlfile.Parsed(s, m, "store_timeout", span(time.Microsecond, time.Minute))
 	o.MaxAgents = yamlfile.Parsed(s, m, "max_agents", count(1, 1000))
 	o.RandomAgents = yamlfile.Parsed(s, m, "random_agents", truth)
