@@ -81,19 +81,11 @@ func (k *Keeper) reopens(w *ward) bool {
 			return true
 		case l.Closed && reported(l) && counted(l) == 0:
 			return true
-		case w.deadFor(kind, k.now) > k.cfg.Clocks.Guard(lease.ProcessDeadline):
+		case l.Deadline != 0 && w.view.Time >= l.Deadline.Add(k.cfg.Clocks.Guard(lease.ProcessDeadline)):
 			return true
 		}
 	}
 	return false
-}
-
-// deadFor is how long ago a lease was first seen dead.
-func (w *ward) deadFor(kind lease.Kind, now time.Duration) time.Duration {
-	if since := w.told[kind-1].deadSince; since > 0 {
-		return now - since
-	}
-	return 0
 }
 
 func (k *Keeper) onRowOpened(e RowOpened) {

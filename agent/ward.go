@@ -88,8 +88,6 @@ type told struct {
 	notBefore time.Duration
 	// refusals is how often in a row it was not planned.
 	refusals int
-	// deadSince is when the lease was first seen past its deadline; 0 if alive.
-	deadSince time.Duration
 }
 
 // extendEarly is how much of a lease's ttl must be left, at least, when it is
@@ -165,15 +163,6 @@ func (w *ward) seen(v regionstore.View, now time.Duration) {
 		return
 	}
 	w.demand.observe(v.Row.DemandTotal, now)
-	for k := lease.Reserve; k <= lease.Lump; k++ {
-		t := &w.told[k-1]
-		switch {
-		case !w.dead(k):
-			t.deadSince = 0
-		case t.deadSince == 0:
-			t.deadSince = now
-		}
-	}
 	if n := v.Row.Local.Nonce; n != w.storeNonce {
 		w.storeNonce, w.storeSent = n, 0
 	}
