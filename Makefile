@@ -24,21 +24,22 @@ test: servers ## all tests, on real Postgres and Redis that they start
 	$(GO) test -count=1 -tags mutants -run Mutant ./...
 
 .PHONY: test-race
-test-race: servers ## the concurrent packages under the race detector
+test-race: servers ## the concurrent packages under the race detector, which needs a C compiler
 	$(GO) test -count=1 -race $(RACE)
 
 .PHONY: acceptance
 acceptance: servers ## 60 s of shifting load on real servers, with an agent killed and an allocator restarted
-	$(GO) run ./internal/acceptance/cmd
+	$(GO) test -count=1 -v -tags acceptance -run TestAcceptance ./internal/acceptance
 
 .PHONY: fuzz
 fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)
 
 .PHONY: vet
-vet: ## go vet, with and without the mutants
+vet: ## go vet, with and without the mutants and the acceptance test
 	$(GO) vet ./...
 	$(GO) vet -tags mutants ./...
+	$(GO) vet -tags acceptance ./internal/acceptance
 
 .PHONY: fmt
 fmt: ## format all Go code
