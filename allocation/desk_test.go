@@ -59,9 +59,13 @@ func (d *desk) item(region string, it lease.Item) lease.ItemReply {
 	return reply
 }
 
-// sync sends one report and returns its answer.
+// sync sends one report and returns its answer. A share that holds something,
+// or did, has had all its answers.
 func (d *desk) sync(region string, r lease.Report) lease.State {
 	d.t.Helper()
+	if l := d.s.find(region, r.Kind, r.Incarnation); l != nil && r.Kind.IsShare() && (r.Beta > 0 || r.Prefetched > 0 || r.Closed) {
+		r.Granted = l.Granted
+	}
 	reply := d.item(region, lease.Item{Leases: []lease.Report{r}, Waiting: r.Want})
 	if reply.Err != nil {
 		d.t.Fatal(reply.Err)

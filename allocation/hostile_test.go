@@ -74,7 +74,7 @@ func drawItem(rt *rapid.T, tokens func(string) lease.Tokens) lease.Item {
 		if rapid.Bool().Draw(rt, "claims") {
 			r.Used, r.Returned = tokens("used"), tokens("returned")
 			r.X = lease.Rate{Tokens: tokens("x"), Per: rapid.SampledFrom([]time.Duration{0, time.Microsecond, time.Second, lease.MaxPeriod}).Draw(rt, "per")}
-			r.Beta, r.Prefetched = tokens("beta"), tokens("prefetched")
+			r.Beta, r.Prefetched, r.Granted = tokens("beta"), tokens("prefetched"), tokens("granted")
 			r.Closed = rapid.IntRange(0, 3).Draw(rt, "closed") == 0
 		}
 		it.Leases = append(it.Leases, r)

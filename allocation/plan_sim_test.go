@@ -221,7 +221,7 @@ func (m *sim) send(r *simRegion) {
 	r.paced.seq++
 	r.lump.seq++
 	item.Leases = []lease.Report{
-		{Kind: lease.Paced, Incarnation: r.paced.inc, Seq: r.paced.seq, Used: r.paced.used, X: r.paced.x, Beta: r.paced.beta},
+		{Kind: lease.Paced, Incarnation: r.paced.inc, Seq: r.paced.seq, Used: r.paced.used, X: r.paced.x, Beta: r.paced.beta, Granted: r.paced.granted},
 		{Kind: lease.Lump, Incarnation: r.lump.inc, Seq: r.lump.seq, Used: r.lump.used, Returned: r.lump.returned, Want: lease.Tokens(1.5 * r.target)},
 	}
 	r.lump.reported, r.told, r.urgent, r.waiting, r.busy = r.lump.used, d, false, false, true

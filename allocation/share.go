@@ -67,9 +67,29 @@ func (s *step) bookShare(l *Lease, r *lease.Report) {
 	}
 	s.setX(l, min(l.X, held))
 	s.shrinkBeta(l, min(l.Beta, beta))
+	s.takeUndelivered(l, l.Granted-r.Granted)
 	if l.Closing && r.Prefetched == 0 {
 		s.closeShare(l, r)
 	}
+}
+
+// takeUndelivered credits n tokens that were given to a share with an answer
+// that never arrived, and never will: the store has begun a newer sequence and
+// installs only the answer to that. Left in Granted, the next answer would give
+// them, when what the cap left free meanwhile may have been minted anew.
+//
+// They leave the row as if it had been purged, so that no total falls.
+func (s *step) takeUndelivered(l *Lease, n lease.Tokens) {
+	n = min(n, l.Granted, l.shareLimit()-l.Used-l.Returned)
+	if n <= 0 {
+		return
+	}
+	p := s.poolOf(l)
+	l.Granted -= n
+	p.Totals.PurgedGiven += n
+	p.Totals.PurgedShareReturned += n
+	p.Totals.ShareReturned += n
+	p.credit(n)
 }
 
 func (s *step) shrinkBeta(l *Lease, beta lease.Tokens) {

@@ -140,6 +140,7 @@ func (c *itemCheck) report(r lease.Report) {
 	c.tokens("returned", r.Returned)
 	c.tokens("beta", r.Beta)
 	c.tokens("prefetched", r.Prefetched)
+	c.tokens("granted", r.Granted)
 	c.tokens("want", r.Want)
 	c.tokens("x.tokens", r.X.Tokens)
 	c.duration("x.per", r.X.Per, lease.MaxPeriod)

@@ -94,6 +94,9 @@ type Report struct {
 	// ledger frees what it counts above them.
 	X    Rate
 	Beta Tokens
+	// Granted is what of a share's cumulative grants has arrived. What the ledger
+	// gave beyond it went out with answers that no store will install any more.
+	Granted Tokens
 	// Prefetched is what processes hold in memory. When Closed, it is what the
 	// lease may still spend.
 	Prefetched Tokens

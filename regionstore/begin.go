@@ -96,7 +96,7 @@ func (s Step) write(l *Lease, in *Intent) {
 }
 
 func (l *Lease) writeShare(in *Intent) {
-	l.Sent.X, l.Sent.Beta = l.X, l.Beta
+	l.Sent.X, l.Sent.Beta, l.Sent.Granted = l.X, l.Beta, l.Granted
 	if in.Regrant && !l.Closed {
 		l.Sent.Regrant = l.Lost
 	}

@@ -330,6 +330,9 @@ func (w *world) potentialOf(r *region, l *wallet) lease.Tokens {
 		return max(spendable, min(unspent, row.WrittenOff-row.LateUsed-row.LateReturned))
 	case !alive || l.kind == lease.Lump:
 		return spendable
+	case l.void && l.seq > row.Seq:
+		// What never arrived is credited once the last report says so.
+		return spendable + l.returned - row.Returned + row.Granted - l.granted
 	case l.void:
 		return spendable + l.returned - row.Returned
 	}

@@ -192,7 +192,7 @@ func (w *wallet) begin(want lease.Tokens, now lease.Time) {
 		Used: w.used, Returned: w.returned, Prefetched: w.prefetched, Closed: w.closed,
 	}
 	if w.kind.IsShare() {
-		w.sent.X, w.sent.Beta, w.sent.Regrant = w.x, w.beta, w.holder
+		w.sent.X, w.sent.Beta, w.sent.Granted, w.sent.Regrant = w.x, w.beta, w.granted, w.holder
 	} else {
 		w.sent.Want = want
 	}

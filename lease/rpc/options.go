@@ -34,11 +34,12 @@ const (
 const maxStreams = 1000
 
 // ServerOptions are what every gRPC server of this project starts with:
-// bounds on messages, keepalive, and recovery from panics.
+// bounds on messages and what is in them, keepalive, and recovery from panics.
 func ServerOptions(panics *atomic.Int64, log *slog.Logger) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: probeAfter / 2, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -45,6 +45,7 @@ func reportToProto(r *lease.Report) *rationv1.LeaseReport {
 		Closed:      r.Closed,
 		Want:        int64(r.Want),
 		Regrant:     string(r.Regrant),
+		Granted:     int64(r.Granted),
 	}
 }
 
@@ -80,6 +81,7 @@ func itemFromProto(m *rationv1.SyncItem, i int) (lease.Item, *lease.Error) {
 			Closed:      report.GetClosed(),
 			Want:        lease.Tokens(report.GetWant()),
 			Regrant:     lease.Incarnation(report.GetRegrant()),
+			Granted:     lease.Tokens(report.GetGranted()),
 		}
 	}
 	if n := len(m.GetLocal()); n > 0 {

@@ -57,7 +57,8 @@ func (t tokens) Region(token string) (string, bool) {
 func start(t *testing.T, source *fakeSource, credentials Credentials, token string) (*grpc.ClientConn, *Stats) {
 	t.Helper()
 	stats := new(Stats)
-	server := grpc.NewServer(ServerOptions(&stats.Panics, slog.New(slog.NewTextHandler(io.Discard, nil)))...)
+	options := append(ServerOptions(&stats.Panics, slog.New(slog.NewTextHandler(io.Discard, nil))), Admit(credentials, stats))
+	server := grpc.NewServer(options...)
 	NewServer(source, source, credentials, stats).Register(server)
 	listener := bufconn.Listen(1 << 20)
 	go server.Serve(listener)
@@ -122,6 +123,17 @@ func TestCallsWithoutAGoodTokenAreRefused(t *testing.T) {
 	}
 	if got := stats.Unauthenticated.Load(); got != int64(2*len(headers)) {
 		t.Errorf("%d calls counted", got)
+	}
+}
+
+// A caller without a token hears so whatever it sends, since nothing of that
+// is read. Caught: the token looked at by the handler alone.
+func TestATokenIsLookedAtBeforeTheMessage(t *testing.T) {
+	conn, stats := start(t, &fakeSource{sync: echo}, tokens{"secret": "eu"}, "")
+	large := &rationv1.SyncLeasesRequest{Region: strings.Repeat("r", MaxMessage+1)}
+	_, err := rationv1.NewLeaseServiceClient(conn).SyncLeases(t.Context(), large, grpc.MaxCallSendMsgSize(2*MaxMessage))
+	if lease.CodeOf(DecodeError(err)) != lease.Unauthenticated || stats.Unauthenticated.Load() != 1 {
+		t.Errorf("%v, %d refused", err, stats.Unauthenticated.Load())
 	}
 }
 
@@ -266,7 +278,7 @@ func TestAFullBatchFitsAMessage(t *testing.T) {
 	report := lease.Report{
 		Incarnation: lease.Incarnation(name[:64]), Seq: 1<<64 - 1, Used: lease.MaxTokens, Returned: lease.MaxTokens,
 		X: lease.Rate{Tokens: lease.MaxTokens, Per: lease.MaxPeriod}, Beta: lease.MaxTokens, Prefetched: lease.MaxTokens,
-		Want: lease.MaxTokens, Regrant: lease.Incarnation(name[:64]),
+		Want: lease.MaxTokens, Regrant: lease.Incarnation(name[:64]), Granted: lease.MaxTokens,
 	}
 	req := lease.SyncRequest{Items: make([]lease.Item, lease.MaxItems)}
 	for i := range req.Items {

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/tap"
 
 	rationv1 "github.com/ration-dev/ration/api/ration/v1"
 	"github.com/ration-dev/ration/lease"
@@ -146,20 +147,45 @@ func (s *Server) region(ctx context.Context, named string) (string, error) {
 	if _, insecure := s.credentials.(Insecure); insecure {
 		return named, nil
 	}
-	token, err := bearer(ctx)
-	if err == nil {
-		if region, ok := s.credentials.Region(token); ok {
-			return region, nil
-		}
-		err = lease.Errorf(lease.Unauthenticated, "authorization", "the token belongs to no region")
+	md, _ := metadata.FromIncomingContext(ctx)
+	region, err := identify(s.credentials, md)
+	if err != nil {
+		s.stats.Unauthenticated.Add(1)
 	}
-	s.stats.Unauthenticated.Add(1)
-	return "", err
+	return region, err
+}
+
+// Admit refuses LeaseService's calls without a good credential by their
+// headers, before anything of their messages is read: who has no token takes
+// up no memory. The handlers ask again, since they need the region.
+func Admit(credentials Credentials, stats *Stats) grpc.ServerOption {
+	return grpc.InTapHandle(func(ctx context.Context, info *tap.Info) (context.Context, error) {
+		_, insecure := credentials.(Insecure)
+		if insecure || !strings.HasPrefix(info.FullMethodName, "/"+rationv1.LeaseService_ServiceDesc.ServiceName+"/") {
+			return ctx, nil
+		}
+		_, err := identify(credentials, info.Header)
+		if err != nil {
+			stats.Unauthenticated.Add(1)
+		}
+		return ctx, EncodeError(err)
+	})
+}
+
+// identify returns whose the token in a call's headers is.
+func identify(credentials Credentials, md metadata.MD) (string, error) {
+	token, err := bearer(md)
+	if err != nil {
+		return "", err
+	}
+	if region, ok := credentials.Region(token); ok {
+		return region, nil
+	}
+	return "", lease.Errorf(lease.Unauthenticated, "authorization", "the token belongs to no region")
 }
 
 // bearer returns the call's one bearer token. What it says never quotes it.
-func bearer(ctx context.Context) (string, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
+func bearer(md metadata.MD) (string, error) {
 	values := md.Get("authorization")
 	if len(values) != 1 {
 		return "", lease.Errorf(lease.Unauthenticated, "authorization",

@@ -139,7 +139,7 @@ func (r *reply) report(kind lease.Kind, inc lease.Incarnation) lease.Report {
 	sent := lease.Report{
 		Kind: kind, Incarnation: inc, Seq: uint64(r.num()), Used: r.tokens(), Returned: r.tokens(),
 		X: r.rate(), Beta: r.tokens(), Prefetched: r.tokens(), Closed: r.bool(),
-		Want: r.tokens(), Regrant: lease.Incarnation(r.str()),
+		Want: r.tokens(), Regrant: lease.Incarnation(r.str()), Granted: r.tokens(),
 	}
 	if sent.Seq == 0 {
 		return lease.Report{}

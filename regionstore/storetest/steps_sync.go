@@ -20,7 +20,7 @@ func testBegin(w *wallet) {
 	b := w.beginWith(0, in)
 	want := lease.Report{
 		Kind: lease.Paced, Incarnation: "paced1", Seq: 2, Used: 3, Prefetched: 4,
-		X: lease.Rate{Tokens: 7, Per: time.Second}, Beta: 40,
+		X: lease.Rate{Tokens: 7, Per: time.Second}, Beta: 40, Granted: 30,
 	}
 	equal(w, "share", b, regionstore.BegunReport{Outcome: regionstore.OK, Report: want})
 	l := w.lease(lease.Paced)
@@ -104,7 +104,7 @@ func testBeginDead(w *wallet) {
 	// The share minted up to its deadline, not a microsecond longer.
 	w.pass(2 * time.Second)
 	equal(w, "share", w.begin(lease.Paced), lease.Report{
-		Kind: lease.Paced, Incarnation: "paced1", Seq: 2, Used: 8, Returned: 10, Closed: true,
+		Kind: lease.Paced, Incarnation: "paced1", Seq: 2, Used: 8, Returned: 10, Closed: true, Granted: 8,
 		X: lease.Rate{Per: time.Second},
 	})
 	w.pass(-2100 * time.Millisecond)

@@ -256,7 +256,7 @@ func testReturnClose(w *wallet) {
 	w.settle(p, 2, 6)
 	r = w.begin(lease.Paced)
 	equal(w, "share's totals", r, lease.Report{
-		Kind: lease.Paced, Incarnation: "paced1", Seq: 3, Used: 2, Returned: 18, Closed: true, X: lease.Rate{Per: time.Second},
+		Kind: lease.Paced, Incarnation: "paced1", Seq: 3, Used: 2, Returned: 18, Closed: true, Granted: 20, X: lease.Rate{Per: time.Second},
 	})
 	c := regionstore.CloseRequest{Budget: w.budget, Kind: lease.Paced, Incarnation: "paced0", Now: w.now()}
 	w.outcome("another", must(w.s.Store.Close(context.Background(), c)).Outcome, regionstore.Stale)

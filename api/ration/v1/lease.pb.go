@@ -458,7 +458,9 @@ type LeaseReport struct {
 	Want int64 `protobuf:"varint,10,opt,name=want,proto3" json:"want,omitempty"`
 	// The incarnation of the earlier share of this kind that the region's store
 	// has lost; empty for none.
-	Regrant       string `protobuf:"bytes,11,opt,name=regrant,proto3" json:"regrant,omitempty"`
+	Regrant string `protobuf:"bytes,11,opt,name=regrant,proto3" json:"regrant,omitempty"`
+	// What of a share's grants has arrived, cumulative, in tokens.
+	Granted       int64 `protobuf:"varint,12,opt,name=granted,proto3" json:"granted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +570,13 @@ func (x *LeaseReport) GetRegrant() string {
 		return x.Regrant
 	}
 	return ""
+}
+
+func (x *LeaseReport) GetGranted() int64 {
+	if x != nil {
+		return x.Granted
+	}
+	return 0
 }
 
 // LocalUse is a cumulative count of tokens admitted without a lease.
@@ -1080,7 +1089,7 @@ const file_ration_v1_lease_proto_rawDesc = "" +
 	"\fdemand_total\x18\x04 \x01(\x03R\vdemandTotal\x12)\n" +
 	"\x05local\x18\x05 \x03(\v2\x13.ration.v1.LocalUseR\x05local\x12\x18\n" +
 	"\awaiting\x18\x06 \x01(\x03R\awaiting\x12\x15\n" +
-	"\x06rtt_us\x18\a \x01(\x03R\x05rttUs\"\xaf\x02\n" +
+	"\x06rtt_us\x18\a \x01(\x03R\x05rttUs\"\xc9\x02\n" +
 	"\vLeaseReport\x12#\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x0f.ration.v1.KindR\x04kind\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x10\n" +
@@ -1095,7 +1104,8 @@ const file_ration_v1_lease_proto_rawDesc = "" +
 	"\x06closed\x18\t \x01(\bR\x06closed\x12\x12\n" +
 	"\x04want\x18\n" +
 	" \x01(\x03R\x04want\x12\x18\n" +
-	"\aregrant\x18\v \x01(\tR\aregrant\"8\n" +
+	"\aregrant\x18\v \x01(\tR\aregrant\x12\x18\n" +
+	"\agranted\x18\f \x01(\x03R\agranted\"8\n" +
 	"\bLocalUse\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\"D\n" +

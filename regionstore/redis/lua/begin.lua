@@ -31,6 +31,7 @@ local function write(l, kind, want, regrant)
     counted(l), l[CLOSED],
     not share and not l[CLOSED] and want or 0,
     share and regrant and not l[CLOSED] and l[LOST] or '',
+    share and l[GRANTED] or 0,
   }
   for i = 1, #sent do l[SENT + i - 1] = sent[i] end
 end

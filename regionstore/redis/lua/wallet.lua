@@ -31,8 +31,8 @@ local CUR, PREV = 18, 22
 local ID, N, OPENED, STOP = 0, 1, 2, 3
 
 -- what was sent last, in it: seq, used, returned, x, its period, beta,
--- prefetched, closed, want, regrant
-local SENT, SENT_USED, SENT_RETURNED, SENT_CLOSED, SENT_LAST = 26, 27, 28, 33, 35
+-- prefetched, closed, want, regrant, granted
+local SENT, SENT_USED, SENT_RETURNED, SENT_CLOSED, SENT_LAST = 26, 27, 28, 33, 36
 
 local function new_lease(inc, lost)
   return {
@@ -40,7 +40,7 @@ local function new_lease(inc, lost)
     0, 0, 0,
     0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, false, 0, '',
+    0, 0, 0, 0, 0, 0, 0, false, 0, '', 0,
   }
 end
 
