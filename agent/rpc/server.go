@@ -15,6 +15,10 @@ import (
 	leaserpc "github.com/ration-dev/ration/lease/rpc"
 )
 
+// MaxMessage bounds a request in bytes; the largest valid one takes about
+// 35 KB. Callers have no token, so a request must not take up much memory.
+const MaxMessage = 64 << 10
+
 // Checker decides. An error is final and about the request, or says that no
 // decision could be made; a denial is an Answer. Safe for concurrent use.
 type Checker interface {

@@ -156,7 +156,7 @@ func (a *Agent) start() error {
 	var err error
 	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, &a.panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
 		agentrpc.NewServer(a).Register(r)
-	})
+	}, grpc.MaxRecvMsgSize(agentrpc.MaxMessage))
 	if err != nil {
 		return err
 	}

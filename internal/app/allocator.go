@@ -130,7 +130,7 @@ func (a *Allocator) start(context.Context) error {
 	var err error
 	a.grpc, err = newGRPC(a.opt.Listen, "--listen", a.opt.TLS, &a.stats.Panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
 		rpc.NewServer(a.source, a.core, a.opt.Credentials, &a.stats).Register(r)
-	})
+	}, rpc.Admit(a.opt.Credentials, &a.stats))
 	if err != nil {
 		return err
 	}

@@ -24,13 +24,14 @@ type grpcServer struct {
 	done     chan struct{}
 }
 
-// newGRPC listens and registers; serve makes it answer.
-func newGRPC(address, flag string, tls credentials.TransportCredentials, panics *atomic.Int64, log *slog.Logger, register func(grpc.ServiceRegistrar)) (*grpcServer, error) {
+// newGRPC listens and registers; serve makes it answer. more are options of
+// this server's own.
+func newGRPC(address, flag string, tls credentials.TransportCredentials, panics *atomic.Int64, log *slog.Logger, register func(grpc.ServiceRegistrar), more ...grpc.ServerOption) (*grpcServer, error) {
 	l, err := listen(address, flag)
 	if err != nil {
 		return nil, err
 	}
-	options := rpc.ServerOptions(panics, log)
+	options := append(rpc.ServerOptions(panics, log), more...)
 	if tls != nil {
 		options = append(options, grpc.Creds(tls))
 	}
