@@ -278,7 +278,7 @@ func TestAFullBatchFitsAMessage(t *testing.T) {
 	report := lease.Report{
 		Incarnation: lease.Incarnation(name[:64]), Seq: 1<<64 - 1, Used: lease.MaxTokens, Returned: lease.MaxTokens,
 		X: lease.Rate{Tokens: lease.MaxTokens, Per: lease.MaxPeriod}, Beta: lease.MaxTokens, Prefetched: lease.MaxTokens,
-		Want: lease.MaxTokens, Regrant: lease.Incarnation(name[:64]),
+		Want: lease.MaxTokens, Regrant: lease.Incarnation(name[:64]), Granted: lease.MaxTokens,
 	}
 	req := lease.SyncRequest{Items: make([]lease.Item, lease.MaxItems)}
 	for i := range req.Items {
