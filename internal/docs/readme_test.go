@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -37,11 +38,12 @@ func blocks(t *testing.T, mark string) string {
 	return strings.Join(all, "\n")
 }
 
-// The steps of "Deploy it", word for word but for the addresses of the
-// servers, which are the test's own.
+// The steps of "Deploy it" and "Limits", word for word but for the addresses of
+// the servers and the places of files, which are the test's own.
 func TestDeploy(t *testing.T) {
 	database := testpg.Empty(t)
 	redis := testredis.Start(t, testredis.Options{})
+	page := filepath.Join(t.TempDir(), "report.html")
 	script := replaceAll(t, blocks(t, "sh deploy"), map[string]string{
 		"postgres://postgres@localhost:5432/ration": database,
 		"localhost:6379":      redis.Addr(),
@@ -50,15 +52,22 @@ func TestDeploy(t *testing.T) {
 		"localhost:7710":      freeAddr(t),
 		"localhost:7711":      freeAddr(t),
 		"-o bin/":             "-o " + t.TempDir() + "/",
+		"--html report.html":  "--html " + page,
 		"bin/allocator ":      "$BIN/allocator ",
 		"bin/regional-agent ": "$BIN/regional-agent ",
 	})
 	dir := regexp.MustCompile(`-o (\S+)/ `).FindStringSubmatch(script)[1]
 	out := run(t, 5*time.Minute, "export BIN="+dir+"\n"+script)
-	for _, want := range []string{`{"allowed":true,"limit":2000,`, `"policyVersion":"search@`, "conservation holds"} {
+	for _, want := range []string{
+		`{"allowed":true,"limit":2000,`, `"policyVersion":"search@1"`, "conservation holds",
+		"within any 2s at most 4000 + 200; its file promises + 200: kept", "kept    over-admission at most 0",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
+	}
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("fails over")) {
+		t.Errorf("%v: the report is not about the scenario", err)
 	}
 }
 
