@@ -21,7 +21,7 @@ type blame struct {
 	// these allowances was used in it.
 	since                     time.Duration
 	drifted, rounded, floated lease.Tokens
-	failover, cut             lease.Tokens
+	failover, cut, stepped    lease.Tokens
 	excess                    lease.Rate
 	excessCarry               int64
 	excessAt                  time.Duration
@@ -91,6 +91,7 @@ func (b *blame) allowances(m *budget, n lease.Tokens) {
 	if !m.policy.Contract.IsQuota() {
 		use(CauseRounding, &b.rounded, 1)
 	}
+	take(CauseStep, &b.stepped)
 	take(CauseFailover, &b.failover)
 	take(CauseCut, &b.cut)
 	use(CauseFloat, &b.floated, m.policy.Float)
@@ -124,7 +125,7 @@ func (b *blame) list() []Cause {
 	var all []Cause
 	for _, name := range [...]CauseName{
 		CauseFloat, CauseDrift, CauseRounding, CauseLocal, CauseRegrant, CauseSuspended,
-		CauseIndependent, CauseCut, CauseFailover, CauseWriteBack, CauseClock, Unexplained,
+		CauseIndependent, CauseCut, CauseFailover, CauseWriteBack, CauseStep, CauseClock, Unexplained,
 	} {
 		if n := b.causes[name]; n > 0 {
 			all = append(all, Cause{name, n})

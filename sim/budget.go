@@ -27,6 +27,9 @@ type budget struct {
 	any, lifetime            lease.Tokens
 	anyAt                    time.Duration
 	lifeBroken               bool
+	// locally is set where a policy has ever let regions admit without a lease:
+	// of a request's budgets, only such a one may be why it was.
+	locally bool
 	// windowEnd is the end of a quota's window on the ledger's clock.
 	windowEnd lease.Time
 
@@ -98,6 +101,7 @@ func (b *budget) limit() lease.Tokens { return b.policy.Contract.Limit() }
 // put makes a policy the one in force, from now on.
 func (b *budget) put(p policy.Budget, first bool) {
 	b.policy = p
+	b.locally = b.locally || p.OnFailure.Mode == policy.AllowLocal
 	now := b.w.now
 	rate, burst := p.Contract.Rate, p.Contract.Burst
 	if p.Contract.IsQuota() {
@@ -133,7 +137,7 @@ func (b *budget) advance() {
 	b.ideal.advance(now)
 	b.fed.advance(now)
 	b.life.advance(now)
-	if b.police.advance(now) {
+	if b.police.advance(now) && b.police.burst > 0 {
 		b.blame.forget(now)
 	}
 }

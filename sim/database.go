@@ -46,6 +46,8 @@ type replica struct {
 	db       *database
 	own      *hostClock
 	governor allocation.Clock
+	// governs is set once it has read the clock.
+	governs bool
 }
 
 var _ allocation.Store = (*replica)(nil)
@@ -62,7 +64,7 @@ func (r *replica) read() error {
 		var v allocation.Verdict
 		r.governor, v = r.governor.Govern(reading, db.w.declared.DriftPPM)
 		if !v.Move {
-			db.now = v.Now
+			db.now, r.governs = v.Now, true
 			return nil
 		}
 		db.w.coverage.ClockMoved++

@@ -6,6 +6,7 @@ import (
 
 	ledgermemory "github.com/ration-dev/ration/allocation/memory"
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
 	regionmemory "github.com/ration-dev/ration/regionstore/memory"
 )
 
@@ -225,7 +226,7 @@ func (w *world) breakStore(f *Fault, r *region) {
 	case StepStoreClock:
 		c.ClockStepped++
 		r.clock.step(f.Step)
-		w.stepped(f.Step)
+		w.stepped(f.Step, regionstore.MaxLag)
 	case DriftStoreClock:
 		w.drift(f, r.clock)
 	}
@@ -244,7 +245,7 @@ func (w *world) breakDatabase(f *Fault) {
 	case StepDatabaseClock:
 		w.coverage.ClockStepped++
 		db.clock.step(f.Step)
-		w.stepped(f.Step)
+		w.stepped(f.Step, w.db.unseen())
 	case DriftDatabaseClock:
 		w.drift(f, db.clock)
 	}
@@ -257,13 +258,33 @@ func (w *world) drift(f *Fault, c *hostClock) {
 	w.ends(f, func() { c.setDrift(w.now, before) })
 }
 
-// stepped notes that a clock jumped ahead: whoever bounds it by his own clock
-// allows for the declared drift.
-func (w *world) stepped(d time.Duration) {
-	if d > 0 {
-		w.noteDrift()
-		w.fastest += w.declared.DriftPPM
+// stepped notes that a clock jumped ahead, and by how much nobody can tell:
+// whoever bounds it by his own clock allows for the declared drift.
+func (w *world) stepped(d, unseen time.Duration) {
+	if d <= 0 {
+		return
 	}
+	w.noteDrift()
+	w.fastest += w.declared.DriftPPM
+	for _, b := range w.budgets {
+		n, rest := b.policy.Contract.Rate.Mint(min(d, unseen), 0)
+		if rest > 0 {
+			n++
+		}
+		b.blame.stepped += n
+	}
+}
+
+// unseen is how far the database's clock can jump without an allocator that
+// knows better: none if one of them has read it.
+func (db *database) unseen() time.Duration {
+	const fresh = 3 * time.Second // allocation.Clock believes a stored time that is so old
+	for _, a := range db.w.allocators {
+		if !a.dead && a.store.governs {
+			return 0
+		}
+	}
+	return fresh
 }
 
 // noteDrift keeps how much faster than true time anything has been able to
@@ -290,7 +311,7 @@ func (w *world) injectFailover(f *Fault) {
 		if f.Step != 0 {
 			w.coverage.ClockStepped++
 			w.db.clock.step(f.Step)
-			w.stepped(f.Step)
+			w.stepped(f.Step, w.db.unseen())
 		}
 	}))
 }

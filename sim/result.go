@@ -150,6 +150,7 @@ const (
 	CauseCut         CauseName = "after_a_cut"
 	CauseFailover    CauseName = "ledger_failover"
 	CauseWriteBack   CauseName = "write_back"
+	CauseStep        CauseName = "clock_step"
 	CauseClock       CauseName = "clock_beyond_declared"
 	Unexplained      CauseName = "unexplained"
 )

@@ -199,23 +199,20 @@ func (w *world) inForce(b policy.Budget, first bool) {
 	m.put(b, true)
 }
 
-// excess is what a cut leaves to spend above the new limit, tokens that were
-// within the old one. What is out is not made less by a pool's debt.
+// excess is what a change leaves to spend above what the new contract has left
+// and its float: tokens that were within the old one. What is out is not made
+// less by a pool's debt.
 func (b *budget) excess() lease.Tokens {
 	s := b.w.db.mem.Peek(b.name)
 	if s == nil {
 		return 0
 	}
+	left := max(0, b.police.level) + b.policy.Float
 	var n lease.Tokens
 	for i := range s.Pools {
-		p := &s.Pools[i]
-		if p.End > 0 { // a quota's spending stays counted: its debt is what stays out
-			n += max(0, min(p.Outstanding, -p.Available))
-			continue
-		}
-		n += max(0, max(0, p.Available)+p.Outstanding-max(0, p.Burst+p.Float))
+		n += max(0, s.Pools[i].Available) + s.Pools[i].Outstanding
 	}
-	return n
+	return max(0, n-left)
 }
 
 func (w *world) regionNamed(name string) *region {
@@ -605,7 +602,7 @@ func (b *budget) class(a agent.Answer, p *process) CauseName {
 	switch {
 	case p == nil:
 		return ""
-	case a.Mode == agent.FromLocal:
+	case a.Mode == agent.FromLocal && b.locally:
 		return CauseLocal
 	case p.gate.isolated() && b.policy.OnStoreLoss == policy.Regrant:
 		return CauseRegrant
