@@ -331,14 +331,19 @@ func (f *faults) reserves(b *Budget) {
 	}
 	rate := perSecond(b.Contract.Rate)
 	if reserved.Cmp(rate) > 0 {
-		f.add("regions", "reserve %s tokens per second together, the limit has %s", reserved.FloatString(3), rate.FloatString(3))
+		f.add("regions", "reserve %s tokens per second together, the limit has %s", decimal(&reserved), decimal(rate))
 	}
 	if bursts > b.Contract.Burst {
 		f.add("regions", "reserve bursts of %d together, the limit has %d", bursts, b.Contract.Burst)
 	}
 	if floors.Cmp(rate) > 0 {
-		f.add("regions", "have floors of %s tokens per second together, the limit has %s", floors.FloatString(3), rate.FloatString(3))
+		f.add("regions", "have floors of %s tokens per second together, the limit has %s", decimal(&floors), decimal(rate))
 	}
+}
+
+// decimal writes a number with up to six places after the point.
+func decimal(r *big.Rat) string {
+	return strings.TrimRight(strings.TrimRight(r.FloatString(6), "0"), ".")
 }
 
 // Overdrawn begins the reason for refusing a percentage that is read well, but

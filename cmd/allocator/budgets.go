@@ -146,7 +146,7 @@ func (t *budgetTool) apply() *cobra.Command {
 func (t *budgetTool) diff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff -f FILE", Short: "Compare files with what is in force; exit 1 if they differ", Args: cobra.NoArgs,
-		Long:    "Compare the budgets of files with those in force, and exit 1 if they differ.\n\n" + onDatabase,
+		Long:    "Compare the budgets of files with those in force, and exit 1 if they differ. Budgets\nin force that no file names are not compared.\n\n" + onDatabase,
 		Example: cli.Examples("allocator budgets diff -f budgets.yaml --database-url postgres://ration@db/ration"),
 	}
 	files := filesFlag(cmd)
@@ -303,7 +303,7 @@ func (t *budgetTool) delete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "delete {NAME... | -f FILE}", Short: "Delete budgets, all or none", ValidArgsFunction: cobra.NoFileCompletions,
-		Long: "Delete budgets, all or none. A deleted budget admits nothing more; its row stays\nuntil no lease of it can be spent, and a budget applied under its name meanwhile\nresumes it.\n\n" + onDatabase,
+		Long: "Delete budgets, all or none. What only a deleted budget limited is then allowed\nwithout limit, as is all that no budget matches; a check that asks for it by name is\nrefused. Its row stays until no lease of it can be spent, and a budget applied\nunder its name meanwhile resumes it.\n\n" + onDatabase,
 		Example: cli.Examples(
 			"allocator budgets delete acme/search --yes --database-url postgres://ration@db/ration",
 			"allocator budgets delete -f budgets.yaml --yes --database-url postgres://ration@db/ration"),

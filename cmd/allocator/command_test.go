@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -86,7 +87,8 @@ func TestUsageErrorsExit2(t *testing.T) {
 		{"serve --database-url x", "exactly one of --tokens-file, RATION_TOKENS and --insecure"},
 		{"serve --database-url x --insecure --tls-cert c", "go together"},
 		{"serve --database-url x --insecure --clock-drift-ppm -1", "clock bounds"},
-		{"serve --database-url x --tokens-file /absent", "/absent"},
+		{"serve --database-url x --tokens-file /absent", "--tokens-file: open /absent"},
+		{"budgets diff", "Run 'allocator budgets diff --help'"},
 		{"migrate down --database-url x", "--yes"},
 		{"dev --rtt us", `--rtt "us"`},
 		{"dev --rtt us=1ms --rtt us=2ms", "twice"},
@@ -123,14 +125,19 @@ func TestEnvironmentTwins(t *testing.T) {
 	}
 }
 
-// Every command says what it is for, gives an example, and names the
-// environment twin of each flag.
+// Every command says what it is for, gives an example, with files that are
+// there, and names the environment twin of each flag.
 func TestEveryCommandIsDocumented(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if cmd.Name() != "help" && cmd.Name() != "completion" {
 			if cmd.Short == "" || cmd.Example == "" {
 				t.Errorf("%s has no summary or no example", cmd.CommandPath())
+			}
+			for _, path := range regexp.MustCompile(`sim/scenarios/[\w*.-]+`).FindAllString(cmd.Example, -1) {
+				if found, err := filepath.Glob("../../" + path); err != nil || len(found) == 0 {
+					t.Errorf("%s: the example's %s is not there: %v", cmd.CommandPath(), path, err)
+				}
 			}
 			for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
 				if !strings.Contains(line, "--help") && !strings.Contains(line, "[RATION_") {

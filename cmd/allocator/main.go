@@ -35,5 +35,5 @@ func run(ctx context.Context, args []string, env environment) int {
 	cmd.SetIn(env.in)
 	cmd.SetOut(env.out)
 	cmd.SetErr(env.err)
-	return cli.Report(env.err, "allocator", cmd.ExecuteContext(ctx))
+	return cli.Execute(ctx, cmd, env.err)
 }

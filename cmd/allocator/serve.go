@@ -145,7 +145,7 @@ func (f *serveFlags) authenticate() error {
 	}
 	file, err := tokens.Open(f.tokensFile)
 	if err != nil {
-		return cli.Usagef("%w", err)
+		return cli.Usagef("--tokens-file: %w", err)
 	}
 	f.credentials, f.watchCredentials = file, file.Run
 	return nil

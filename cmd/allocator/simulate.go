@@ -50,7 +50,7 @@ runs that were finished.`,
 			"allocator simulate sim/scenarios/failover-at-peak.yaml",
 			"allocator simulate sim/scenarios/*.yaml --html report.html",
 			"allocator simulate sim/scenarios/flash-crowd.yaml --strategy all --runs 5",
-			"allocator simulate sim/scenarios/tiny-budget.yaml --sweep limit.burst=5,10,20 --sweep wait=0s,200ms -o csv"),
+			"allocator simulate sim/scenarios/tiny-five-a-minute.yaml --sweep limit.burst=5,10,20 --sweep wait=0s,200ms -o csv"),
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.strategies, "strategy", nil, "strategies to put side by side: all, or some of "+strings.Join(scenario.StrategyWords(), ", ")+" (default the file's)")
@@ -98,7 +98,7 @@ func (s *simulation) verdict(ctx context.Context, out *batch.Report) error {
 	case ctx.Err() != nil && out.Finished < out.Planned:
 		return cli.Failf("interrupted: %d of %d runs were finished", out.Finished, out.Planned)
 	case out.Failed > 0:
-		return cli.Failf("%d thresholds were not kept", out.Failed)
+		return cli.Failf("%s not kept", plural(out.Failed, "threshold"))
 	}
 	return nil
 }

@@ -56,8 +56,11 @@ several addresses are given or with --redis-cluster. It must not evict keys
 (maxmemory-policy noeviction), and belongs to the region alone.
 
 Every flag has an environment twin: --redis-url is RATION_REDIS_URL. A flag wins
-over its twin. The token comes from --token-file or from RATION_TOKEN. On SIGTERM the agent says that it does not serve, waits a moment,
-lets requests finish, and, if it is the region's last, gives its leases back.
+over its twin. The token comes from --token-file or from RATION_TOKEN.
+
+On SIGTERM the agent says that it does not serve, waits a moment, lets requests
+finish, and, if it is the region's last, gives its leases back. A second signal
+ends it at once.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 unavailable.`,
 		Example: cli.Examples(
@@ -136,6 +139,9 @@ func (f *flags) run(cmd *cobra.Command) error {
 		Region: f.region, Prefix: f.redisPrefix, Timeout: f.redisTimeout,
 		MasterName: f.sentinel, Cluster: f.cluster, Log: log, Config: f.storeConfig(),
 	}, f.redis...)
+	if lease.CodeOf(err) == lease.Invalid {
+		return cli.Usagef("--redis-url: %w", err)
+	}
 	if err != nil {
 		return cli.Unreachable(err)
 	}

@@ -69,6 +69,7 @@ func TestUsageErrorsExit2(t *testing.T) {
 		{good + "--tls-ca /absent --token-file " + tokenFile(t, "x"), "/absent"},
 		{good + "--insecure --token-file " + tokenFile(t, "two words"), "one token"},
 		{good + "extra", "unknown command"},
+		{"--region us --allocator x:1 --insecure --redis-url http://x", "--redis-url: "},
 	} {
 		var call call
 		if code := call.run(t.Context(), strings.Fields(c.line)...); code != 2 || !strings.Contains(call.err.String(), c.want) {

@@ -32,5 +32,5 @@ func run(ctx context.Context, args []string, env environment) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(env.out)
 	cmd.SetErr(env.err)
-	return cli.Report(env.err, "regional-agent", cmd.ExecuteContext(ctx))
+	return cli.Execute(ctx, cmd, env.err)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ration-dev/ration/lease"
 )
 
@@ -67,15 +69,22 @@ func Code(err error) int {
 	return BadUsage // cobra's own errors are about arguments
 }
 
-// Report prints err and returns its exit code.
-func Report(w io.Writer, name string, err error) int {
+// Execute runs the command line of cmd, prints the error that comes of it, and
+// returns its exit code. What went wrong with flags or arguments points to the
+// help of the command that they are for.
+func Execute(ctx context.Context, cmd *cobra.Command, w io.Writer) int {
+	ran, err := cmd.ExecuteContextC(ctx)
+	return report(w, cmd.Name(), ran.CommandPath(), err)
+}
+
+func report(w io.Writer, name, path string, err error) int {
 	code := Code(err)
 	if err == nil {
 		return code
 	}
 	fmt.Fprintf(w, "%s: %v\n", name, err)
 	if code == BadUsage && lease.CodeOf(err) == 0 {
-		fmt.Fprintf(w, "Run '%s --help' for usage.\n", name)
+		fmt.Fprintf(w, "Run '%s --help' for usage.\n", path)
 	}
 	return code
 }

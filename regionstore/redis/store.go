@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/regionstore"
 )
 
@@ -156,7 +157,7 @@ func parseAddr(addr string) (*redis.Options, error) {
 		err = where.Err // not the address itself: it may hold a password
 	}
 	if err != nil {
-		return nil, fmt.Errorf("redis address: %w", err)
+		return nil, lease.Errorf(lease.Invalid, "redis_url", "%v", err)
 	}
 	return p, nil
 }
