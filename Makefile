@@ -31,6 +31,14 @@ test-race: servers ## the concurrent packages under the race detector, which nee
 acceptance: servers ## 60 s of shifting load on real servers, with an agent killed and an allocator restarted
 	$(GO) test -count=1 -v -tags acceptance -run TestAcceptance ./internal/acceptance
 
+.PHONY: test-browser
+test-browser: ## open a simulation's report in headless Chromium, which it installs
+	scripts/test-browser.sh
+
+.PHONY: gallery
+gallery: ## play every scenario of the gallery with all its seeds (takes a while)
+	$(GO) run ./cmd/allocator simulate sim/scenarios/*.yaml
+
 .PHONY: fuzz
 fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)

@@ -98,7 +98,7 @@ func (p reportPrinter) scenario(s batch.Scenario) error {
 	if err := p.regions(s); err != nil {
 		return err
 	}
-	return p.thresholds(s.Thresholds)
+	return p.thresholds(s.Thresholds, s.Native)
 }
 
 func shownStrategy(name, native string) string {
@@ -112,8 +112,8 @@ func shownStrategy(name, native string) string {
 func interval(o batch.Outcome, m scenario.Measure) string {
 	e := o.Of(m)
 	text := m.Format(float64(e.Mean))
-	if half := float64(e.High - e.Mean); len(o.Runs) > 1 && half > 0 {
-		text += " ± " + m.Format(half)
+	if half := m.Format(float64(e.High - e.Mean)); len(o.Runs) > 1 && half != m.Format(0) && half != "-" {
+		text += " ± " + half
 	}
 	return text
 }
@@ -142,7 +142,7 @@ func (p reportPrinter) regions(s batch.Scenario) error {
 
 func shownOf(m scenario.Measure, r *sim.Result, w scenario.Where) string { return m.Format(m.Of(r, w)) }
 
-func (p reportPrinter) thresholds(all []batch.Verdict) error {
+func (p reportPrinter) thresholds(all []batch.Verdict, native string) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (p reportPrinter) thresholds(all []batch.Verdict) error {
 		if v.Kept {
 			p.paint.line(p.w, green, "kept    %s: %s", v.Text, value)
 		} else {
-			p.paint.line(p.w, red, "FAILED  %s: %s  (%s, %s)", v.Text, value, v.Strategy, v.Place)
+			p.paint.line(p.w, red, "FAILED  %s: %s  (%s, %s)", v.Text, value, shownStrategy(v.Strategy, native), v.Place)
 		}
 	}
 	return nil

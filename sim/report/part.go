@@ -122,7 +122,7 @@ func (p *part) scenario(s batch.Scenario, d *data) {
 		if v.Seed != 0 {
 			seed = strconv.FormatUint(v.Seed, 10)
 		}
-		p.Thresholds.Rows = append(p.Thresholds.Rows, []any{v.Text, badgeHTML(v.Kept), v.Shown, seed, v.Strategy})
+		p.Thresholds.Rows = append(p.Thresholds.Rows, []any{v.Text, badgeHTML(v.Kept), v.Shown, seed, shown(v.Strategy, s.Native)})
 	}
 	p.Thresholds.Header, p.Thresholds.Numbers = []string{"Threshold", "", "Worst run has", "Seed", "Strategy"}, []int{2, 3}
 	for _, o := range s.Outcomes {
@@ -163,8 +163,8 @@ func (p *part) measures(s batch.Scenario) {
 func interval(o batch.Outcome, m scenario.Measure) string {
 	e := o.Of(m)
 	text := m.Format(float64(e.Mean))
-	if half := float64(e.High - e.Mean); len(o.Runs) > 1 && half > 0 {
-		text += " ± " + m.Format(half)
+	if half := m.Format(float64(e.High - e.Mean)); len(o.Runs) > 1 && half != m.Format(0) && half != "-" {
+		text += " ± " + half
 	}
 	return text
 }
