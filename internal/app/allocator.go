@@ -78,8 +78,10 @@ type Allocator struct {
 	// monotonic clock in nanoseconds since begun.
 	begun time.Time
 	seen  atomic.Int64
-	stop  sync.Once
-	ended error
+	// ledger is whether the database answers.
+	ledger *outage
+	stop   sync.Once
+	ended  error
 }
 
 // NewAllocator makes an allocator that has not started.
@@ -92,9 +94,9 @@ func NewAllocator(opt AllocatorOptions) *Allocator {
 	}
 	a := &Allocator{opt: opt, registry: newRegistry(), begun: time.Now()}
 	a.seen.Store(-int64(staleClock))
-	observe := func(err error) { opt.Log.Error("the ledger failed", "error", err) }
+	a.ledger = &outage{what: "the ledger", now: func() time.Duration { return 1 + time.Since(a.begun) }}
 	a.core = allocation.NewAllocator(opt.Store, allocation.Config{Clocks: opt.Deployment.Clocks},
-		allocation.WithDeployment(opt.Deployment), allocation.WithObserver(observe))
+		allocation.WithDeployment(opt.Deployment), allocation.WithObserver(a.failed))
 	a.synced = durations("ration_sync_duration_seconds", "Time to answer one SyncLeases call, holds included.", "result")
 	newAllocatorMetrics(a.registry, a)
 	return a
@@ -155,9 +157,19 @@ func (a *Allocator) background() {
 	loop("the sweep", sweepPeriod, a.sweep)
 	loop("the pools' metrics", poolPeriod, func(ctx context.Context) {
 		if err := a.pools.look(ctx, a.opt.Store); err != nil && ctx.Err() == nil {
-			a.opt.Log.Warn("cannot read the pools", "error", err)
+			a.failed(err)
 		}
 	})
+}
+
+// failed notes what went wrong in the ledger. That it does not answer is said
+// by tick, once for however many calls; a fault of its own at once.
+func (a *Allocator) failed(err error) {
+	if lease.CodeOf(err) == lease.Unavailable || errors.Is(err, allocation.ErrUnknownCommit) {
+		a.ledger.saw(err)
+		return
+	}
+	a.opt.Log.Error("the ledger failed", "error", err)
 }
 
 // tick keeps the governed clock written and the readiness current.
@@ -165,12 +177,14 @@ func (a *Allocator) tick(ctx context.Context) {
 	now, err := a.opt.Store.Now(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			a.opt.Log.Warn("cannot read the ledger's clock", "error", err)
+			a.failed(err)
 		}
 	} else {
+		a.ledger.saw(nil)
 		a.pools.now.Store(&now)
 		a.seen.Store(int64(time.Since(a.begun)))
 	}
+	a.ledger.look(a.opt.Log, a.ledger.within(2*clockPeriod))
 	a.grpc.ready(a.Ready() == nil)
 }
 
@@ -181,7 +195,7 @@ func (a *Allocator) sweep(ctx context.Context) {
 	for range maxSweeps {
 		n, err := a.core.Sweep(ctx)
 		if err != nil && ctx.Err() == nil {
-			a.opt.Log.Warn("the sweep failed", "error", err)
+			a.failed(err)
 		}
 		if n == 0 || err != nil || ctx.Err() != nil {
 			return

@@ -54,6 +54,12 @@ func (o *outage) lasts(d time.Duration) bool {
 	return o.last() != nil && o.now()-time.Duration(o.answered.Load()) >= d
 }
 
+// within reports whether a call failed in the last d, even if others did not.
+func (o *outage) within(d time.Duration) bool {
+	f := o.failed.Load()
+	return f != nil && o.now()-f.at <= d
+}
+
 // look says what changed. down is whether failures are to be called an outage.
 func (o *outage) look(log *slog.Logger, down bool) {
 	f := o.failed.Load()

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ration-dev/ration/allocation"
+	ledger "github.com/ration-dev/ration/allocation/memory"
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/lease/rpc"
 	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 	wallet "github.com/ration-dev/ration/regionstore/memory"
@@ -49,6 +52,32 @@ func TestAnOutageIsSaidOnce(t *testing.T) {
 	said(2, 1)
 	if !strings.Contains(out.String(), "connection refused") {
 		t.Error("the reason is not said")
+	}
+}
+
+// A ledger whose clock can be read and whose transactions fail is said to be
+// away, once; a fault of its own each time. Seen to catch: a reading of the clock
+// that hides the transactions that fail, a line for each of them.
+func TestAnAllocatorSaysOnceThatItsLedgerIsAway(t *testing.T) {
+	var out lockedBuffer
+	a := NewAllocator(AllocatorOptions{
+		Store: ledger.New(wallClock), Credentials: rpc.Insecure{}, Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0",
+		Log: slog.New(slog.NewJSONHandler(&out, nil)),
+	})
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Stop(context.Background()) }()
+	for !strings.Contains(out.String(), "the ledger does not answer") {
+		a.failed(lease.Errorf(lease.Unavailable, "", "connection refused"))
+		a.failed(allocation.ErrUnknownCommit)
+		time.Sleep(time.Millisecond)
+	}
+	a.failed(lease.Errorf(lease.Internal, "", "a fault"))
+	a.failed(lease.Errorf(lease.Internal, "", "a fault"))
+	text := out.String()
+	if n, faults := strings.Count(text, "does not answer"), strings.Count(text, "the ledger failed"); n != 1 || faults != 2 {
+		t.Errorf("the outage is said %d times, faults %d times:\n%s", n, faults, text)
 	}
 }
 
