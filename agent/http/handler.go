@@ -34,13 +34,15 @@ type Checker interface {
 // Handler answers checks. Safe for concurrent use.
 type Handler struct {
 	checker Checker
+	invalid *atomic.Int64
 	panics  *atomic.Int64
 	log     *slog.Logger
 }
 
-// New makes a handler that counts panics in panics.
-func New(checker Checker, panics *atomic.Int64, log *slog.Logger) *Handler {
-	return &Handler{checker: checker, panics: panics, log: log}
+// New makes a handler that counts in invalid what it refuses as malformed
+// before the checker sees it, and panics in panics.
+func New(checker Checker, invalid, panics *atomic.Int64, log *slog.Logger) *Handler {
+	return &Handler{checker: checker, invalid: invalid, panics: panics, log: log}
 }
 
 // ServeHTTP implements net/http.Handler. It writes only once it knows the
@@ -49,6 +51,7 @@ func (h *Handler) ServeHTTP(w nethttp.ResponseWriter, r *nethttp.Request) {
 	defer h.recover(w, r)
 	check, status, refused := read(w, r)
 	if refused != nil {
+		h.invalid.Add(1)
 		writeError(w, status, refused)
 		return
 	}

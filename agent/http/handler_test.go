@@ -43,7 +43,7 @@ func failing(err error) *fakeChecker {
 
 func handler(checker Checker) (*Handler, *atomic.Int64) {
 	panics := new(atomic.Int64)
-	return New(checker, panics, slog.New(slog.NewTextHandler(io.Discard, nil))), panics
+	return New(checker, new(atomic.Int64), panics, slog.New(slog.NewTextHandler(io.Discard, nil))), panics
 }
 
 func post(checker Checker, body string) *httptest.ResponseRecorder {
@@ -206,6 +206,9 @@ func TestWhatIsNoCheckIsRefusedByItsStatus(t *testing.T) {
 		}
 		if w.Code != 200 && errorOf(t, w).Code != "invalid" {
 			t.Errorf("%s: %s", name, w.Body)
+		}
+		if counted := h.invalid.Load(); counted != 0 != (w.Code != 200) {
+			t.Errorf("%s: %d, and %d counted as malformed", name, w.Code, counted)
 		}
 		if w.Code == 405 && w.Header().Get("Allow") != "POST" {
 			t.Errorf("%s: no Allow", name)

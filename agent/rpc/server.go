@@ -5,6 +5,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,10 +30,14 @@ type Checker interface {
 type Server struct {
 	rationv1.UnimplementedLimitServiceServer
 	checker Checker
+	invalid *atomic.Int64
 }
 
-// NewServer makes a server.
-func NewServer(checker Checker) *Server { return &Server{checker: checker} }
+// NewServer makes a server that counts in invalid what it refuses as malformed
+// before the checker sees it.
+func NewServer(checker Checker, invalid *atomic.Int64) *Server {
+	return &Server{checker: checker, invalid: invalid}
+}
 
 // Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { rationv1.RegisterLimitServiceServer(r, s) }
@@ -49,6 +54,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) { rationv1.RegisterLimitServi
 func (s *Server) CheckLimits(ctx context.Context, m *rationv1.CheckLimitsRequest) (*rationv1.CheckLimitsResponse, error) {
 	check, err := checkFromProto(m)
 	if err != nil {
+		s.invalid.Add(1)
 		return nil, encode(err)
 	}
 	answer, err := s.checker.Check(ctx, check)

@@ -45,7 +45,7 @@ func start(t *testing.T, checker Checker) (rationv1.LimitServiceClient, *atomic.
 	t.Helper()
 	panics := new(atomic.Int64)
 	server := grpc.NewServer(leaserpc.ServerOptions(panics, slog.New(slog.NewTextHandler(io.Discard, nil)))...)
-	NewServer(checker).Register(server)
+	NewServer(checker, new(atomic.Int64)).Register(server)
 	listener := bufconn.Listen(1 << 20)
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
@@ -166,6 +166,10 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 	}
 	if panics.Load() != 0 {
 		t.Error("bad input was decided")
+	}
+	var invalid atomic.Int64
+	if _, err := NewServer(checker, &invalid).CheckLimits(t.Context(), &rationv1.CheckLimitsRequest{}); err == nil || invalid.Load() != 1 {
+		t.Errorf("%v, and %d counted as malformed", err, invalid.Load())
 	}
 }
 

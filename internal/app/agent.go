@@ -155,13 +155,13 @@ func (a *Agent) Start(ctx context.Context) error {
 func (a *Agent) start() error {
 	var err error
 	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, &a.panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
-		agentrpc.NewServer(a).Register(r)
+		agentrpc.NewServer(a, &a.runner.Stats().Invalid).Register(r)
 	}, grpc.MaxRecvMsgSize(agentrpc.MaxMessage))
 	if err != nil {
 		return err
 	}
 	a.web, err = newWeb(a.opt.HTTP, "--http", a.registry, a.opt.Log, a.Ready, map[string]http.Handler{
-		agenthttp.Path:       agenthttp.New(a, &a.panics, a.opt.Log),
+		agenthttp.Path:       agenthttp.New(a, &a.runner.Stats().Invalid, &a.panics, a.opt.Log),
 		"GET /debug/budgets": explainHandler(a.runner),
 	})
 	if err != nil {
