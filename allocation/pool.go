@@ -74,12 +74,15 @@ func (p *Pool) shed() {
 	}
 }
 
-// owe books n tokens that were admitted without a lease. Debt stops at
-// -MaxTokens; no contract could be denied for longer.
-func (p *Pool) owe(n lease.Tokens) {
-	n = min(n, p.Available+lease.MaxTokens)
-	p.Available -= n
-	p.Totals.Debt += n
+// owe books n tokens that were admitted without a lease, up to a debt of most.
+// What is above that is an alarm, as all totals are that cannot be true.
+func (p *Pool) owe(n, most lease.Tokens) {
+	fits := min(n, max(0, p.Available+most))
+	p.Available -= fits
+	p.Totals.Debt += fits
+	if fits < n {
+		p.Totals.Alarms++
+	}
 }
 
 // endow returns what a share's cap is given to begin with when it grows by

@@ -94,7 +94,7 @@ func newTaker(t *testing.T, rate, burst lease.Tokens) *taker {
 func (b *taker) take(n lease.Tokens, atMs int64) lease.Tokens {
 	b.p.advance(b.start.Add(time.Duration(atMs) * time.Millisecond))
 	n = max(0, min(n, b.p.Available))
-	b.p.owe(n)
+	b.p.owe(n, lease.MaxTokens)
 	return n
 }
 

@@ -86,7 +86,7 @@ func TestLostLumpsAreBounded(t *testing.T) {
 // Whoever reports ever new counters of local admissions grows nothing, and
 // what was owed stays owed. Seen to fail without forgetLocal.
 func TestLocalCountersAreBounded(t *testing.T) {
-	d := newDesk(t, bucket(0, 100, policy.Dynamic))
+	d := newDesk(t, bucket(1, 100, policy.Dynamic))
 	for i := range 1000 {
 		d.pass(time.Millisecond)
 		d.item("us", lease.Item{Local: []lease.LocalUse{{Source: "kept", Total: 1}, {Source: string(named(i)), Total: 1}}})

@@ -131,20 +131,33 @@ func (s *step) hear(it lease.Item, fresh []bool) {
 }
 
 // bookLocal books what was admitted without a lease as debt, each counter's
-// increase once.
+// increase once, as far as it can be true.
 func (s *step) bookLocal(uses []lease.LocalUse) {
 	p := s.current(s.now)
-	if p == nil {
+	if p == nil || len(uses) == 0 {
 		return
 	}
+	most := s.mostOwed(p)
 	for _, use := range uses {
 		row := s.local(s.region, use.Source)
 		row.SeenAt = max(row.SeenAt, s.now.Governed)
 		if use.Total > row.Total {
-			p.owe(use.Total - row.Total)
+			p.owe(use.Total-row.Total, most)
 			row.Total = use.Total
 		}
 	}
+}
+
+// mostOwed is how deep a pool may be in debt: a full bucket, what it mints in
+// the time for which a counter is remembered, and what every region's local
+// allowance admits in it. No outage of that length costs more, and a counter
+// that says more, by a fault or on purpose, would deny all regions for years.
+func (s *step) mostOwed(p *Pool) lease.Tokens {
+	minted, _ := p.Rate.Mint(s.cfg.Silence, 0)
+	local := s.Budget.OnFailure
+	admitted, _ := local.Rate.Mint(s.cfg.Silence, 0)
+	regions := lease.Tokens(min(maxRegions, max(len(s.Budget.Regions), len(s.Regions))))
+	return min(lease.MaxTokens, p.Burst+minted+regions*(local.Burst+admitted))
 }
 
 // book takes over the totals of a report that is to be processed.

@@ -222,8 +222,40 @@ func TestLocalAdmissionsAreDebt(t *testing.T) {
 	if got := d.pool().Totals.Debt; got != 11 {
 		t.Errorf("debt booked %d, want 11", got)
 	}
-	local(lease.MaxTokens, lease.MaxTokens)
-	d.expect("as deep as it gets", -lease.MaxTokens, 0)
+}
+
+// A counter that cannot be true does not deny the budget for ever: debt is
+// bounded by what an outage of a day could cost, under deny by what the budget
+// itself mints. Caught: debt down to -MaxTokens.
+func TestDebtStopsAtWhatCanBeTrue(t *testing.T) {
+	const day = 24 * 60 * 60
+	for _, c := range []struct {
+		name  string
+		local policy.Failure
+		most  lease.Tokens
+	}{
+		{"deny", policy.Failure{Mode: policy.Deny}, 5 + 10*day},
+		{"allow_local", policy.Failure{Mode: policy.AllowLocal, Rate: perSecondRate(3), Burst: 7}, 5 + 10*day + 2*(7+3*day)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := bucket(10, 5, policy.Dynamic)
+			b.OnFailure = c.local
+			d := newDesk(t, b, lumps(5, "us", "eu")...)
+			d.item("eu", lease.Item{})
+			local := func(total lease.Tokens) {
+				d.item("us", lease.Item{Local: []lease.LocalUse{{Source: "s", Total: total}, {Source: "t", Total: total}}})
+			}
+			local(c.most / 2)
+			if got := d.pool().Totals; got.Debt != c.most/2*2 || got.Alarms != 0 {
+				t.Errorf("of what can be true %d is owed, %d alarms", got.Debt, got.Alarms)
+			}
+			local(lease.MaxTokens)
+			d.expect("as deep as it gets", -c.most, 0)
+			if d.pool().Totals.Alarms == 0 {
+				t.Error("no alarm")
+			}
+		})
+	}
 }
 
 // A lump whose totals come near what the wire carries ends once it is spent,
