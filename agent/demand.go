@@ -9,7 +9,7 @@ import (
 
 // demand estimates a region's offered cost in tokens per second from the
 // wallet's cumulative total: an average that jumps when what arrived lies
-// outside the noise of what was expected (DESIGN 10). The zero value knows
+// outside the noise of what was expected. The zero value knows
 // nothing yet.
 type demand struct {
 	rate  float64

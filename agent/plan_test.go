@@ -8,7 +8,7 @@ import (
 	"github.com/ration-dev/ration/policy"
 )
 
-// figures are what DESIGN 10 measures of a run.
+// figures are what is measured of a run.
 type figures struct {
 	offered, ideal, admitted, denied float64
 	calls                            int64
@@ -61,7 +61,7 @@ func shifting(t *testing.T, rate, burst, demand float64, shift, length time.Dura
 }
 
 // The dynamic plan, over the real region side, wastes little. A shift costs
-// about as much here as in DESIGN 10's prototype, but comes every 10 s instead
+// about as much here as in the simulator's goals, but comes every 10 s instead
 // of every 60, the run includes the start from nothing, and what regions hold
 // at its end counts as wasted: hence the lower marks.
 func TestDynamicPlanGoals(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // primaries remembers, per store primary, the store's time as last seen and
 // when on this process's monotonic clock, so that a step of the store's clock
-// mints nothing (DESIGN 4), and the primary's breaker. Safe for concurrent
+// mints nothing, and the primary's breaker. Safe for concurrent
 // use.
 type primaries struct {
 	clocks lease.Clocks

@@ -9,7 +9,7 @@ import (
 	"github.com/ration-dev/ration/regionstore"
 )
 
-// The rules of DESIGN 10 on the region's side: when to say something, what to
+// The rules of the dynamic plan on the region's side: when to say something, what to
 // ask for, and when to look again.
 
 // worthAsking reports whether an urgent Sync may bring tokens.

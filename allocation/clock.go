@@ -67,7 +67,7 @@ type Verdict struct {
 	Move bool
 }
 
-// Govern decides what the ledger's time is at a reading (DESIGN 4). driftPPM
+// Govern decides what the ledger's time is at a reading. driftPPM
 // bounds the error of clock rates, as in lease.Clocks. It returns the memory
 // to keep, with Move as well.
 func (c Clock) Govern(r ClockReading, driftPPM int64) (Clock, Verdict) {

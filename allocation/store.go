@@ -11,7 +11,7 @@ import (
 // Now is the ledger's time at one transaction.
 type Now struct {
 	// Governed is the clock that mints and expires: the database's, held back
-	// by its replicas so that a forward step mints nothing (DESIGN 4). It never
+	// by its replicas so that a forward step mints nothing. It never
 	// decreases.
 	Governed lease.Time
 	// Raw is the database's reading held monotone, for calendar windows.

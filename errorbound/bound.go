@@ -11,25 +11,25 @@ import (
 // Name identifies a Cause.
 type Name string
 
-// The causes of over-admission, with the terms of THEORY 2.4 they are.
+// The causes of over-admission.
 const (
-	Float          Name = "float"                        // T1
-	Drift          Name = "clock drift"                  // T2
-	LedgerStep     Name = "step of the ledger's clock"   // T3
-	StoreStep      Name = "step of a store's clock"      // T3
-	Rounding       Name = "rounding of minting"          // T18
-	Independence   Name = "independent regions"          // strategy
-	LimitCut       Name = "limit that was cut"           // T12
-	LocalStores    Name = "local allowance in stores"    // T13
-	LocalProcesses Name = "local allowance in processes" // T13
-	Suspension     Name = "suspended processes"          // T4, T9
-	StaleStore     Name = "store that comes back old"    // T7, T8
-	RegrantedShare Name = "regranted shares"             // DESIGN 6
-	LedgerLoss     Name = "ledger that loses commits"    // T10
-	Crash          Name = "crashed holder"               // T6
-	Duplicate      Name = "repeated messages"            // T11
-	LateReport     Name = "late reports"                 // T17
-	WindowEdge     Name = "edge of a quota's window"     // T15
+	Float          Name = "float"
+	Drift          Name = "clock drift"
+	LedgerStep     Name = "step of the ledger's clock"
+	StoreStep      Name = "step of a store's clock"
+	Rounding       Name = "rounding of minting"
+	Independence   Name = "independent regions"
+	LimitCut       Name = "limit that was cut"
+	LocalStores    Name = "local allowance in stores"
+	LocalProcesses Name = "local allowance in processes"
+	Suspension     Name = "suspended processes"
+	StaleStore     Name = "store that comes back old"
+	RegrantedShare Name = "regranted shares"
+	LedgerLoss     Name = "ledger that loses commits"
+	Crash          Name = "crashed holder"
+	Duplicate      Name = "repeated messages"
+	LateReport     Name = "late reports"
+	WindowEdge     Name = "edge of a quota's window"
 )
 
 // Input is one number that a cause was computed from.

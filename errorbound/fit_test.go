@@ -200,7 +200,7 @@ func TestJudge(t *testing.T) {
 }
 
 // slow computes a bound apart from the package, in whole numbers over one
-// denominator, from DESIGN's formulas read once more.
+// denominator, from the formulas read once more.
 func slow(b policy.Budget, d errorbound.Deployment, w time.Duration) *big.Int {
 	den := new(big.Int).Mul(big.NewInt(1_000_000), big.NewInt(int64(b.Contract.Rate.Per)))
 	made := func(per time.Duration, n lease.Tokens, span time.Duration, ppm int64) *big.Int {

@@ -26,7 +26,7 @@ func normal(t testing.TB, b policy.Budget) policy.Budget {
 	return n
 }
 
-// worked is the budget of THEORY 2.6: three regions, 1000 tokens, 1000/s.
+// worked is the budget of the worked example: three regions, 1000 tokens, 1000/s.
 func worked(t testing.TB, s policy.Strategy) policy.Budget {
 	return normal(t, policy.Budget{
 		Name: "acme/worked", Strategy: s, Contract: policy.Contract{Rate: perSecond(1000), Burst: 1000},
@@ -43,8 +43,8 @@ func over(t testing.TB, b policy.Budget, d errorbound.Deployment, w time.Duratio
 	return bound
 }
 
-// The worked example of THEORY 2.6, W = 2 s and rho = 1e-3, plus the token of
-// rounding that it leaves out, and DESIGN's own causes worked by hand.
+// The worked example, W = 2 s and rho = 1e-3, plus the token of
+// rounding, and the other causes, all worked by hand.
 func TestWorkedExample(t *testing.T) {
 	local := policy.Failure{Mode: policy.AllowLocal, Rate: perSecond(10), Burst: 20}
 	for _, c := range []struct {

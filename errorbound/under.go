@@ -147,7 +147,7 @@ func (m *model) idleParts() Loss {
 	return l
 }
 
-// falseDenials is THEORY 2.7: an ideal bucket's level is ahead of what can be
+// falseDenials: an ideal bucket's level is ahead of what can be
 // spent by what has been spent and not reported, less the float.
 func (m *model) falseDenials() Loss {
 	l := Loss{Name: FalseDenials, Formula: "0"}

@@ -22,9 +22,8 @@ func DefaultClocks() Clocks {
 
 // Guard returns how long after a lease's deadline, as the region counts it
 // from before it asked, the ledger must wait before it takes the lease back:
-// (ttl + BackStep)·((1+rho)/(1-rho) - 1) + BackStep + Quantum, rounded up. That
-// is the guard of DESIGN 4 and THEORY 2.5, with the time lived through twice
-// after a backward step drifting too. Network delay needs no term: it only
+// (ttl + BackStep)·((1+rho)/(1-rho) - 1) + BackStep + Quantum, rounded up. The
+// time lived through twice after a backward step drifts too. Network delay needs no term: it only
 // shortens the usable time.
 func (c Clocks) Guard(ttl time.Duration) time.Duration {
 	us := int64((ttl + c.BackStep) / time.Microsecond)

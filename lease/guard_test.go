@@ -9,7 +9,7 @@ import (
 	"github.com/ration-dev/ration/lease"
 )
 
-// The guard of THEORY 2.5: with every clock as wrong as declared, the region
+// The guard: with every clock as wrong as declared, the region
 // stops before the ledger reclaims. Seen to catch: rho counted once instead
 // of on both clocks.
 func TestGuardCoversTheWorstClocks(t *testing.T) {
@@ -32,7 +32,7 @@ func TestGuardCoversTheWorstClocks(t *testing.T) {
 
 func TestGuardFigures(t *testing.T) {
 	c := lease.Clocks{DriftPPM: 1000}
-	// THEORY 2.5: rho 1e-3 and a ttl of 10 s need 20 ms of drift allowance.
+	// By hand: rho 1e-3 and a ttl of 10 s need 20 ms of drift allowance.
 	if g := c.Guard(10 * time.Second); g < 20*time.Millisecond || g > 21*time.Millisecond {
 		t.Errorf("Guard = %v, want just above 20ms", g)
 	}

@@ -95,7 +95,7 @@ const (
 // Strategy names a planner.
 type Strategy string
 
-// The strategies of DESIGN 2.
+// The strategies: three planners over one mechanism.
 const (
 	Static      Strategy = "static"
 	Independent Strategy = "independent"

@@ -16,7 +16,7 @@ type Term struct {
 }
 
 // Ceiling is how a percentage within a window becomes a float: Accepted less
-// every Term. DESIGN 3.
+// every Term.
 type Ceiling struct {
 	// Accepted is floor(p/100·(burst + rate·W)).
 	Accepted lease.Tokens

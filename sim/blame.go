@@ -8,7 +8,7 @@ import (
 )
 
 // blame gives every token that a policer of the contract would have refused
-// one cause (THEORY 6.4): its own, if it was not legitimate; else that of the
+// one cause: its own, if it was not legitimate; else that of the
 // oldest illegitimate token of the busy period, which took its place; else
 // what clocks and faults made; else the float. What is left is unexplained.
 type blame struct {

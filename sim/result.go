@@ -42,7 +42,7 @@ type Tally struct {
 	// Unavailable requests got no decision.
 	Unavailable int64 `json:"unavailable"`
 	// FalselyDenied are those of the last two for which an ideal bucket that
-	// was fed with what was admitted held enough (THEORY 2.7).
+	// was fed with what was admitted held enough.
 	FalselyDenied  int64        `json:"falsely_denied"`
 	OfferedTokens  lease.Tokens `json:"offered_tokens"`
 	AdmittedTokens lease.Tokens `json:"admitted_tokens"`

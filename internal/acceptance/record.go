@@ -31,7 +31,7 @@ type bucket struct {
 
 // largestExcess returns how much more than burst + rate·w was admitted in the
 // worst window of length w, by the instants of the answers; negative if none
-// was ever full. THEORY 6.3: two pointers over (t-w, t].
+// was ever full. Two pointers over (t-w, t].
 func largestExcess(ds []decision, b bucket, w time.Duration) float64 {
 	times := admittedTimes(ds)
 	most, first := 0, 0
@@ -45,7 +45,7 @@ func largestExcess(ds []decision, b bucket, w time.Duration) float64 {
 }
 
 // worstQueue returns the excess over the burst in any window of any length,
-// by the recursion of a virtual queue (THEORY 6.3).
+// by the recursion of a virtual queue.
 func worstQueue(ds []decision, b bucket) float64 {
 	queue, worst, last := 0.0, 0.0, time.Duration(0)
 	for _, t := range admittedTimes(ds) {

@@ -1,4 +1,4 @@
-// Package mutant names the deliberate faults of the protocol (DESIGN 11).
+// Package mutant names the deliberate faults of the protocol.
 // Production steps ask On at the place where each rule stands; without the
 // build tag "mutants" the answer is the constant false and the compiler
 // removes the question. Tests built with the tag switch one on and must see
@@ -8,7 +8,7 @@ package mutant
 // Mutant is one broken rule.
 type Mutant uint8
 
-// The faults of DESIGN 11, in its order.
+// The faults.
 const (
 	None                      Mutant = iota
 	AnchorAtReply                    // the deadline counts from the reply

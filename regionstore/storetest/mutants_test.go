@@ -11,7 +11,7 @@ import (
 	"github.com/ration-dev/ration/regionstore/storetest"
 )
 
-// The rules of DESIGN 11 that stand in the wallet's step, each with the
+// The rules named in internal/mutant that stand in the wallet's step, each with the
 // invariants that may be the first to see it broken.
 var walletMutants = []struct {
 	name   string

@@ -7,7 +7,7 @@ import (
 	"github.com/ration-dev/ration/regionstore"
 )
 
-// Violation is a broken invariant of the design's section 5, by its number.
+// Violation is a broken invariant, by its number in ARCHITECTURE.md.
 type Violation struct {
 	Invariant int
 	What      string

@@ -31,7 +31,7 @@ const workers = 2
 // a contract has one cause, and one that is declared; and the rare paths of
 // the code were all reached.
 //
-// Seen to catch: each rule of DESIGN 11 broken (mutants_test.go), drift left
+// Seen to catch: each rule named in internal/mutant broken (mutants_test.go), drift left
 // out of the bound, suspensions not declared.
 func TestRandomRuns(t *testing.T) {
 	if *oneSeed >= 0 {
