@@ -20,12 +20,12 @@ servers: ## install Postgres and Redis where they are missing
 
 .PHONY: test
 test: servers ## all tests, on real Postgres and Redis that they start
-	$(GO) test -count=1 ./...
-	$(GO) test -count=1 -tags mutants -run Mutant ./...
+	$(GO) test -count=1 -timeout 20m ./...
+	$(GO) test -count=1 -timeout 20m -tags mutants -run Mutant ./...
 
 .PHONY: test-race
 test-race: servers ## the concurrent packages under the race detector, which needs a C compiler
-	$(GO) test -count=1 -race $(RACE)
+	$(GO) test -count=1 -timeout 20m -race $(RACE)
 
 .PHONY: acceptance
 acceptance: servers ## 60 s of shifting load on real servers, with an agent killed and an allocator restarted
