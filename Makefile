@@ -39,6 +39,10 @@ test-browser: ## open a simulation's report in headless Chromium, which it insta
 gallery: ## play every scenario of the gallery with all its seeds (takes a while)
 	$(GO) run ./cmd/allocator simulate sim/scenarios/*.yaml
 
+.PHONY: soak
+soak: ## random deployments against their bounds for TIME (default 10m), from SEED on
+	$(GO) test -count=1 -timeout 0 ./sim/proof -run TestSoak -soak $(or $(TIME),10m) -from $(or $(SEED),$(shell date +%s))
+
 .PHONY: fuzz
 fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)

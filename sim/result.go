@@ -215,6 +215,8 @@ type Coverage struct {
 	// Decisions.
 	LocalStore, LocalProcess, Discarded, Waited, BreakerOpened int64
 	Prefetched, GivenBack                                      int64
+	// DeniedFromMemory are denials that a process remembered.
+	DeniedFromMemory int64
 	// Faults that happened.
 	AgentKilled, AgentStopped, AgentPaused, AgentSuspended, FrozenInTake int64
 	AllocatorKilled, AllocatorPaused, LedgerFailover, LedgerLostCommits  int64

@@ -626,4 +626,5 @@ func (w *world) fold(p *process) {
 	c.BreakerOpened += s.BreakerOpened.Load()
 	c.Prefetched += s.Prefetched.Load()
 	c.GivenBack += s.GivenBack.Load()
+	c.DeniedFromMemory += s.Decisions[agent.Denied][agent.FromMemory].Load()
 }

@@ -16,6 +16,10 @@ type draw struct {
 	o sim.Options
 	// causes that a deployment may have are on or off for the whole run.
 	replicated, steps, lossyLedger, suspends, local, cuts bool
+	// extreme runs have the ledger's clocks as fast and the regions' as slow as
+	// is declared, no slack beside that, and regions that are cut off for longer
+	// than a lease lives.
+	extreme bool
 }
 
 // random is the run of a seed.
@@ -24,7 +28,7 @@ func random(seed uint64) sim.Options {
 	for _, cause := range []*bool{&d.replicated, &d.steps, &d.suspends, &d.local, &d.cuts} {
 		*cause = d.chance(0.3)
 	}
-	d.lossyLedger = d.chance(0.1)
+	d.lossyLedger, d.extreme = d.chance(0.1), d.chance(0.15)
 	d.o = sim.Options{
 		Seed: seed, Length: d.span(4*time.Second, 14*time.Second), RandomAgents: d.chance(0.5),
 		Windows: []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second},
@@ -40,6 +44,9 @@ func random(seed uint64) sim.Options {
 	d.workloads()
 	for range d.pick(0, 1, 1, 2, 2, 3, 4) {
 		d.fault()
+	}
+	if d.extreme {
+		d.squeeze()
 	}
 	if d.cuts {
 		d.change()
@@ -73,6 +80,9 @@ func (d *draw) span(least, most time.Duration) time.Duration {
 
 // within is a number of parts per million that the deployment declares.
 func (d *draw) within() int64 {
+	if d.extreme {
+		return -d.o.Topology.Declared.DriftPPM
+	}
 	most := d.o.Topology.Declared.DriftPPM
 	switch d.IntN(4) {
 	case 0:
@@ -91,8 +101,15 @@ func (d *draw) topology() {
 	if d.chance(0.2) {
 		t.Declared = lease.Clocks{DriftPPM: int64(d.pick(100, 20_000, 80_000)), BackStep: d.span(0, time.Second), Quantum: 5 * time.Millisecond}
 	}
+	if d.extreme {
+		t.Declared.BackStep = 0
+		t.Declared.DriftPPM = int64(d.pick(1000, 20_000, 80_000))
+	}
 	t.Ledger = sim.Ledger{Allocators: d.pick(1, 1, 2, 3), Commit: d.span(time.Millisecond, 20*time.Millisecond)}
 	t.Ledger.Database.DriftPPM, t.Ledger.Allocator.DriftPPM = d.within(), d.within()
+	if d.extreme {
+		t.Ledger.Database.DriftPPM, t.Ledger.Allocator.DriftPPM = t.Declared.DriftPPM, t.Declared.DriftPPM
+	}
 	for i := range d.pick(1, 2, 2, 3, 3, 4, 5) {
 		r := sim.Region{Name: fmt.Sprintf("r%d", i), Agents: d.pick(1, 1, 2, 2, 3)}
 		r.Up, r.Down = d.link(), d.link()

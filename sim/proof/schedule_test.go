@@ -24,6 +24,22 @@ func (d *draw) fault() {
 	d.o.Faults = append(d.o.Faults, f)
 }
 
+// squeeze cuts a region off for longer than its leases live, which before that
+// has heard the ledger late or asked again.
+func (d *draw) squeeze() {
+	r := &d.o.Topology.Regions[d.IntN(len(d.o.Topology.Regions))]
+	at := d.span(second, 4*second)
+	if d.chance(0.5) {
+		// The ledger counts from long before its answer comes.
+		r.Up, r.Down, r.Agents = sim.Link{Delay: sim.Delay{Base: ms}}, sim.Link{Delay: sim.Delay{Base: d.span(100*ms, 500*ms)}}, 3
+	} else {
+		deaf := sim.Fault{Kind: sim.CutReplies, Region: r.Name, At: at, For: d.span(0, 1500*ms)}
+		d.o.Faults = append(d.o.Faults, deaf)
+		at += deaf.For + d.span(0, 500*ms)
+	}
+	d.o.Faults = append(d.o.Faults, sim.Fault{Kind: sim.Partition, Region: r.Name, At: at, For: d.span(2*second, 8*second)})
+}
+
 // allowed fills in what the kind needs, and refuses what the run may not have.
 func (d *draw) allowed(f *sim.Fault) bool {
 	t := &d.o.Topology

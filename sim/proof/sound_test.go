@@ -61,8 +61,10 @@ func TestRandomRuns(t *testing.T) {
 	})
 	t.Logf("%d random runs, %d budgets above their contract for a declared cause, %d events, %v",
 		played.Load(), beyond.Load(), events.Load(), time.Since(start).Round(time.Second))
-	for _, line := range reached.missing() {
-		t.Error(line)
+	if *runs >= 2000 {
+		for _, line := range reached.missing() {
+			t.Error(line)
+		}
 	}
 	t.Log(reached.String())
 }

@@ -125,7 +125,7 @@ func attacks() []tight {
 		{cause: errorbound.LimitCut, w: 12 * second, percent: 90, run: attackCut},
 		{cause: errorbound.LocalStores, w: 10 * second, percent: 90, run: attackLocalStores},
 		{cause: errorbound.LocalProcesses, w: 14 * second, percent: 90, run: attackLocalProcesses},
-		{cause: errorbound.Suspension, w: 20 * ms, percent: 70, run: attackSuspension, why: "a process takes an eighth of what it last saw in the wallet, which then lacks what it and others have taken already"},
+		{cause: errorbound.Suspension, w: 10 * ms, percent: 70, run: attackSuspension, why: "a process takes an eighth of what it last saw in the wallet, which then lacks what it and others have taken already"},
 		{cause: errorbound.RegrantedShare, w: second / 5, percent: 90, run: attackRegrant},
 		{cause: errorbound.LedgerLoss, w: 25 * second, percent: 90, run: attackLedgerLoss},
 	}
