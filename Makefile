@@ -43,6 +43,10 @@ gallery: ## play every scenario of the gallery with all its seeds (takes a while
 soak: ## random deployments against their bounds for TIME (default 10m), from SEED on
 	$(GO) test -count=1 -timeout 0 ./sim/proof -run TestSoak -soak $(or $(TIME),10m) -from $(or $(SEED),$(shell date +%s))
 
+.PHONY: explore
+explore: ## every interleaving of small deployments, larger ones than in the tests, for TIME (default 10m)
+	$(GO) run ./sim/explore/cmd -time $(or $(TIME),10m)
+
 .PHONY: fuzz
 fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)

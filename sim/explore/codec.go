@@ -339,6 +339,7 @@ func (c *codec) report(r *lease.Report, k lease.Kind) {
 	num(c, &r.X.Tokens)
 	c.seconds(&r.X.Per)
 	num(c, &r.Beta)
+	num(c, &r.Granted)
 	c.incarnation(k, &r.Regrant)
 }
 
@@ -451,7 +452,7 @@ func (c *codec) processes(w *world) {
 func (c *codec) process(p *process, w *world) {
 	if c.m.cfg.tracked() {
 		c.bool(&p.known)
-		c.when(&p.bound, w.storeNow, -1, p.known)
+		c.when(&p.bound, w.storeNow, -8, p.known)
 	}
 	c.parts(&p.parts, w.processNow)
 	if c.m.cfg.Late {

@@ -18,7 +18,7 @@ func reportText(r *lease.Report) string {
 		s += fmt.Sprintf(" prefetched %d", r.Prefetched)
 	}
 	if r.Kind.IsShare() {
-		s += fmt.Sprintf(" x %d beta %d", r.X.Tokens, r.Beta)
+		s += fmt.Sprintf(" x %d beta %d granted %d", r.X.Tokens, r.Beta, r.Granted)
 	} else {
 		s += fmt.Sprintf(" wanting %d", r.Want)
 	}
