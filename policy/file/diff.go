@@ -38,7 +38,8 @@ type FieldChange struct {
 // Diff compares normalized budgets; nil stands for one that is not there.
 func Diff(from, to *policy.Budget) Change {
 	c := Change{Kind: Keep}
-	before, after := map[string]string{}, map[string]string{}
+	before := map[string]string{}
+	var after map[string]string
 	switch {
 	case from == nil && to == nil:
 		return c

@@ -96,7 +96,7 @@ func read(path string) (Source, error) {
 		if err != nil {
 			return Source{}, err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		in = f
 	}
 	data, err := io.ReadAll(io.LimitReader(in, MaxSize+1))

@@ -292,7 +292,7 @@ func readTrace(path string) ([]sim.Bin, *yamlfile.Problem) {
 	if err != nil {
 		return nil, &yamlfile.Problem{Reason: err.Error()}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	limited := &io.LimitedReader{R: f, N: maxTrace + 1}
 	bins, err := sim.ReadTrace(path, limited)
 	if limited.N == 0 {
