@@ -14,7 +14,10 @@ import (
 // shortened scenarios take minutes as they are; the test plays their
 // beginning. `make gallery` plays everything, with all seeds.
 var shortened = map[string][]scenario.Setting{
-	"diurnal-three-zones.yaml": {{Field: "duration", Value: "1h"}},
+	"diurnal-three-zones.yaml":  {{Field: "duration", Value: "1h"}},
+	"world-cup-burst-1000.yaml": {{Field: "duration", Value: "12m"}},
+	"world-cup-burst-200.yaml":  {{Field: "duration", Value: "12m"}},
+	"world-cup-burst-100.yaml":  {{Field: "duration", Value: "12m"}},
 }
 
 // Every file of the gallery keeps its thresholds with its first seed, breaks
