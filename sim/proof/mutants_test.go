@@ -3,6 +3,7 @@
 package proof_test
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/ration-dev/ration/internal/mutant"
 )
+
+var oneMutant = flag.Int("mutant", 0, "hunt one mutant alone")
 
 // trials are independent hunts for a mutant, each of at most mostSeeds runs.
 const (
@@ -30,6 +33,9 @@ func TestMutantsDieInTheSimulator(t *testing.T) {
 		if f.mutant != m {
 			t.Fatalf("fate %d is of mutant %d", m, f.mutant)
 		}
+		if *oneMutant != 0 && *oneMutant != int(m) {
+			continue
+		}
 		if f.elsewhere != "" {
 			t.Logf("%-34s %-12s %s", f.name, "-", f.elsewhere)
 			continue
@@ -43,7 +49,7 @@ func hunt(t *testing.T, f fate) {
 	var lived []int
 	saw := map[string]int{}
 	for trial := range trials {
-		n, by := firstKill(f.mutant, uint64(trial)*100_000)
+		n, by := firstKill(f, uint64(trial)*100_000)
 		if by == "" {
 			t.Errorf("%s lives through %d runs", f.name, mostSeeds)
 			return
@@ -57,13 +63,13 @@ func hunt(t *testing.T, f fate) {
 
 // firstKill plays seeds from the first on, until one fails that does not fail
 // without the mutant.
-func firstKill(m mutant.Mutant, first uint64) (seeds int, by string) {
+func firstKill(f fate, first uint64) (seeds int, by string) {
 	for i := range mostSeeds {
 		seed := first + uint64(i)
-		if by = kill(m, seed); by == "" {
+		if by = kill(f, f.mutant, seed); by == "" {
 			continue
 		}
-		if kill(mutant.None, seed) == "" {
+		if kill(f, mutant.None, seed) == "" {
 			return i + 1, by
 		}
 	}
@@ -71,9 +77,13 @@ func firstKill(m mutant.Mutant, first uint64) (seeds int, by string) {
 }
 
 // kill names what is wrong with a run under a mutant.
-func kill(m mutant.Mutant, seed uint64) string {
+func kill(f fate, m mutant.Mutant, seed uint64) string {
 	defer mutant.Enable(m)()
-	o := random(seed)
+	ground := f.ground
+	if ground == nil {
+		ground = random
+	}
+	o := ground(seed)
 	o.StopAtViolation = true
 	r, wrong := judge(o)
 	switch {
