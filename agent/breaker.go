@@ -24,7 +24,7 @@ const (
 	// few milliseconds fails many calls at once and is over before they are told.
 	breakerSpan    = 25 * time.Millisecond
 	breakerFirst   = 100 * time.Millisecond
-	breakerLongest = 2 * time.Second
+	breakerLongest = 500 * time.Millisecond
 )
 
 // allow reports whether a call may be made now. While open, one call at a

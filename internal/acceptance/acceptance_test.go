@@ -43,9 +43,9 @@ type limit struct {
 }
 
 var limits = []limit{
-	{"search", bucket{1000, 1000}, noFloat, 1.25},
-	{"checkout", bucket{300, 300}, fivePercentWithin2s(300, 300), 1.25},
-	{"login", bucket{200, 200}, noFloat, 1.0},
+	{"search", bucket{400, 400}, noFloat, 1.25},
+	{"checkout", bucket{120, 120}, fivePercentWithin2s(120, 120), 1.25},
+	{"login", bucket{80, 80}, noFloat, 1.0},
 }
 
 func noFloat(time.Duration) float64 { return 0 }
