@@ -48,7 +48,7 @@ func TestAFirstCallPassesNoStepOn(t *testing.T) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 0, lease.State{X: perSecond(100), Beta: 1000})
 	b.drain("acme/x")
-	var list = []string{"acme/x"}
+	list := []string{"acme/x"}
 	for i := range rows {
 		list = append(list, fmt.Sprint("acme/new", i))
 	}

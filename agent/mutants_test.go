@@ -17,6 +17,7 @@ type recorder struct{ rapid.TB }
 type failure string
 
 func (r recorder) Fatalf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+
 func (r recorder) Errorf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
 
 // kills reports what a hazard failed with under a mutant; "" if it lived.

@@ -66,8 +66,12 @@ func shifting(t *testing.T, rate, burst, demand float64, shift, length time.Dura
 // at its end counts as wasted: hence the lower marks.
 func TestDynamicPlanGoals(t *testing.T) {
 	for _, c := range []struct{ burst, load, least float64 }{
-		{3000, 1.3, 96}, {600, 1.3, 96}, {300, 1.3, 96},
-		{3000, 0.9, 98}, {600, 0.9, 97.5}, {300, 0.9, 97},
+		{3000, 1.3, 96},
+		{600, 1.3, 96},
+		{300, 1.3, 96},
+		{3000, 0.9, 98},
+		{600, 0.9, 97.5},
+		{300, 0.9, 97},
 	} {
 		t.Run(fmt.Sprintf("burst=%v load=%v", c.burst, c.load), func(t *testing.T) {
 			f := shifting(t, 3000, c.burst, 3000*c.load, 10*time.Second, 25*time.Second)

@@ -115,14 +115,20 @@ func TestFloatLeavesRoomForTheDeployment(t *testing.T) {
 		// Each region's processes mint 20·1.001 in a second.
 		{"stores away for a second", nil, func(d *policy.Deployment) { d.StoreOutage = time.Second }, 77 - 2*20},
 		// ... and never more than a bucket admits in the window.
-		{"stores away for a minute", func(b *policy.Budget) { b.OverAdmission.MilliPercent = 10_000 },
-			func(d *policy.Deployment) { d.StoreOutage = time.Minute }, 400 - 3 - 2*60 - 2*60},
+		{
+			"stores away for a minute", func(b *policy.Budget) { b.OverAdmission.MilliPercent = 10_000 },
+			func(d *policy.Deployment) { d.StoreOutage = time.Minute }, 400 - 3 - 2*60 - 2*60,
+		},
 		// Two buckets of floor(2·(20 + 40.04)).
-		{"promotions", func(b *policy.Budget) { b.OverAdmission.MilliPercent, b.OnStoreLoss = 10_000, policy.Wait },
-			func(d *policy.Deployment) { d.ReplicatedStores = true }, 400 - 3 - 2*120},
+		{
+			"promotions", func(b *policy.Budget) { b.OverAdmission.MilliPercent, b.OnStoreLoss = 10_000, policy.Wait },
+			func(d *policy.Deployment) { d.ReplicatedStores = true }, 400 - 3 - 2*120,
+		},
 		// ... of floor(20 + 40.04 + 20·0.5·1.001).
-		{"promotions, isolation known", func(b *policy.Budget) { b.OnStoreLoss = policy.Wait },
-			func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 500*time.Millisecond }, 197 - 2*70},
+		{
+			"promotions, isolation known", func(b *policy.Budget) { b.OnStoreLoss = policy.Wait },
+			func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 500*time.Millisecond }, 197 - 2*70,
+		},
 		// 50 % of 102,000 are 51,000; drift 100, rounding 1, and two shares of
 		// ceil(2000 + float + 1000·10·1.001) each.
 		{"regrants", func(b *policy.Budget) {
