@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,9 +67,6 @@ type attempt struct {
 
 // identified reports whether a repetition of the request is to be recognized.
 func (a *attempt) identified() bool { return a.p.check.RequestID != "" && a.p.check.Cost > 0 }
-
-// need is the cost that must be there: a peek asks whether 1 could pass.
-func (a *attempt) need() lease.Tokens { return max(a.p.check.Cost, 1) }
 
 func (d *Decider) decideFar(ctx context.Context, c Check, matched []*entry, start time.Duration) (Answer, *Pending, error) {
 	patience := c.Deadline
@@ -244,7 +242,7 @@ func (a *attempt) take(ctx context.Context, g group, hold bool) error {
 	switch {
 	case err != nil:
 		a.unanswered(g)
-		if req.RequestID != "" && err != errBreakerOpen {
+		if req.RequestID != "" && !errors.Is(err, errBreakerOpen) {
 			// The answer may be kept: then what is held elsewhere belongs to it.
 			a.d.discard(a.holds)
 			a.holds = nil

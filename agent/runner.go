@@ -226,13 +226,13 @@ func (r *Runner) loop(onStore, onLedger chan<- Effect) {
 		}
 		effects, wake := r.step(event)
 		for _, f := range effects {
-			switch f.(type) {
+			switch e := f.(type) {
 			case Stopped:
 				return
 			case Tell:
 				r.do(context.Background(), f) // no I/O
 			case SetBudgets:
-				r.setBudgets(f.(SetBudgets).Budgets)
+				r.setBudgets(e.Budgets)
 			case SendSync, ListBudgets:
 				ledger = append(ledger, f)
 			default:

@@ -57,7 +57,6 @@ type site struct {
 	store  *regionmemory.Store
 	rtt    time.Duration
 	replid int
-	budget []string
 	// skew is added to the store's clock.
 	skew time.Duration
 }
@@ -75,7 +74,6 @@ type node struct {
 	stopped  bool
 	wakeAt   time.Duration
 	urgent   []Urgent
-	busy     bool
 	// killAt, when set, is asked before and after every effect; true kills.
 	killAt func(stage string, f Effect) bool
 }

@@ -74,12 +74,12 @@ func (l *Lease) trim(kind lease.Kind) {
 
 // generation finds a generation by its id; nil for none.
 func (l *Lease) generation(id uint64) *Generation {
-	switch {
-	case id == 0:
+	switch id {
+	case 0:
 		return nil
-	case id == l.Cur.ID:
+	case l.Cur.ID:
 		return &l.Cur
-	case id == l.Prev.ID:
+	case l.Prev.ID:
 		return &l.Prev
 	}
 	return nil

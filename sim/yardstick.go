@@ -24,7 +24,7 @@ func (y *localCount) change(now time.Duration, rate lease.Rate, burst lease.Toke
 
 // yard decides n requests as the run's yardstick does.
 func (s *stream) yard(n int64, cost lease.Tokens) {
-	w, b := s.w, s.budgets[0]
+	w := s.w
 	w.decisions++
 	var bucketOf func(*budget) *bucket
 	if w.o.Strategy == Central {
@@ -34,7 +34,7 @@ func (s *stream) yard(n int64, cost lease.Tokens) {
 		bucketOf = func(b *budget) *bucket { return &b.yard[s.region.index].bucket }
 	}
 	fits := n
-	for _, b = range s.budgets {
+	for _, b := range s.budgets {
 		b.advance()
 		k := bucketOf(b)
 		k.advance(w.now)

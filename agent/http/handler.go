@@ -70,7 +70,7 @@ func (h *Handler) recover(w nethttp.ResponseWriter, r *nethttp.Request) {
 	if cause == nil {
 		return
 	}
-	if cause == nethttp.ErrAbortHandler {
+	if cause == nethttp.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 		panic(cause)
 	}
 	h.panics.Add(1)

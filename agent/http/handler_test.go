@@ -196,7 +196,7 @@ func TestWhatIsNoCheckIsRefusedByItsStatus(t *testing.T) {
 		"as it is":       {request("POST", good, "Content-Encoding", "identity"), 200},
 		"too large":      {request("POST", good+strings.Repeat(" ", MaxBody)), 413},
 		"just not large": {request("POST", good+strings.Repeat(" ", MaxBody-len(good))), 200},
-		"broken off":     {httptest.NewRequest("POST", Path, io.MultiReader(strings.NewReader("{"), brokenReader{})), 400},
+		"broken off":     {httptest.NewRequest(nethttp.MethodPost, Path, io.MultiReader(strings.NewReader("{"), brokenReader{})), 400},
 	} {
 		h, _ := handler(always(agent.Answer{Outcome: agent.Allowed}))
 		w := httptest.NewRecorder()

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -210,10 +211,11 @@ func (s *Store) committed(err error, took time.Duration) error {
 	case err == nil:
 		s.Stats.Transactions.Add(1)
 		return nil
-	case err == errRolledBack || isConflict(err):
+	case errors.Is(err, errRolledBack) || isConflict(err):
 		return err
 	}
 	s.Stats.UnknownCommits.Add(1)
+	//nolint:errorlint // the cause is for people: nothing may act on it but ErrUnknownCommit
 	return stepError{fmt.Errorf("%w: %v", allocation.ErrUnknownCommit, err)}
 }
 

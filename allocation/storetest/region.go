@@ -18,7 +18,6 @@ type region struct {
 	// lost are wallets of earlier lives of the store: nothing of them can be
 	// spent but what the process had prefetched.
 	lost []*wallet
-	life int
 	// local is the cumulative count of admissions without a lease.
 	local lease.Tokens
 }

@@ -63,8 +63,8 @@ func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cmd != nil {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
 		p.cmd = nil
 	}
 }
@@ -76,7 +76,7 @@ func (p *process) stop(t *testing.T) {
 	if p.cmd == nil {
 		return
 	}
-	p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	done := make(chan error, 1)
 	go func() { done <- p.cmd.Wait() }()
 	select {
@@ -85,7 +85,7 @@ func (p *process) stop(t *testing.T) {
 			t.Errorf("%s ended with %v; its log ends:\n%s", p.name, err, p.tail())
 		}
 	case <-time.After(30 * time.Second):
-		p.cmd.Process.Kill()
+		_ = p.cmd.Process.Kill()
 		<-done
 		t.Errorf("%s did not drain within 30 s; its log ends:\n%s", p.name, p.tail())
 	}

@@ -5,6 +5,7 @@ package acceptance
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,7 @@ func ReadTrace(path string) (Trace, error) {
 	var t Trace
 	for {
 		rec, err := r.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return t, nil
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,7 +148,7 @@ func TestUnknownScriptsAreHealedInSilence(t *testing.T) {
 	}
 	server.Do("SCRIPT", "FLUSH")
 	outcomes, err := s.Settle(context.Background(), []regionstore.Settle{one, one, one})
-	if err != nil || fmt.Sprint(outcomes) != "[1 1 1]" {
+	if err != nil || !slices.Equal(outcomes, []regionstore.Outcome{1, 1, 1}) {
 		t.Errorf("settle: %v, %v", outcomes, err)
 	}
 	if l := lump(read(t, s, "acme/search")); l.Used != 4 || l.Cur.Tokens != 3 {
