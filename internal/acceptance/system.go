@@ -86,8 +86,7 @@ func (p *process) stop(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		_ = p.cmd.Process.Kill()
-		<-done
-		t.Errorf("%s did not drain within 30 s; its log ends:\n%s", p.name, p.tail())
+		t.Errorf("%s did not drain within 30 s: %v; its log ends:\n%s", p.name, <-done, p.tail())
 	}
 	p.cmd = nil
 }

@@ -133,12 +133,3 @@ func (c *Config) can(f Fault) bool {
 	}
 	return false
 }
-
-func (c *Config) holds(k lease.Kind) bool {
-	for _, g := range c.Kinds {
-		if k == g {
-			return true
-		}
-	}
-	return false
-}
