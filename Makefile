@@ -21,7 +21,11 @@ servers: ## install Postgres and Redis where they are missing
 .PHONY: test
 test: servers ## all tests, on real Postgres and Redis that they start
 	$(GO) test -count=1 -timeout 20m ./...
-	$(GO) test -count=1 -timeout 20m -tags mutants -run Mutant ./...
+	$(GO) test -count=1 -timeout 20m -tags mutants -run Mutant ./allocation/... ./agent ./regionstore/... ./sim/explore
+
+.PHONY: hunt
+hunt: ## how many random runs of the simulator each mutant survives (takes long)
+	$(GO) test -count=1 -timeout 2h -v -tags mutants -run Mutant ./sim/proof
 
 .PHONY: test-race
 test-race: servers ## the concurrent packages under the race detector, which needs a C compiler
