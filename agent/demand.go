@@ -15,16 +15,12 @@ type demand struct {
 	rate  float64
 	total lease.Tokens
 	at    time.Duration
-	// since is when demand last changed: what was seen before does not count.
-	since time.Duration
 	known bool
 }
 
 const (
 	// demandWindow is the shortest time over which arrivals are counted.
 	demandWindow = 40 * time.Millisecond
-	// demandMemory is the longest time over which demand is averaged.
-	demandMemory = 2 * time.Minute
 	// demandNoise is how many standard deviations of a Poisson count are noise.
 	demandNoise = 4
 )
@@ -33,7 +29,7 @@ const (
 // belongs to a new row and starts the count anew.
 func (d *demand) observe(total lease.Tokens, now time.Duration) {
 	if !d.known || total < d.total {
-		d.total, d.at, d.since, d.known = total, now, now, true
+		d.total, d.at, d.known = total, now, true
 		return
 	}
 	dt := (now - d.at).Seconds()
@@ -44,13 +40,11 @@ func (d *demand) observe(total lease.Tokens, now time.Duration) {
 	d.total, d.at = total, now
 	expected := d.rate * dt
 	if math.Abs(n-expected) > demandNoise*math.Sqrt(expected+1) {
-		d.rate, d.since = n/dt, now
+		d.rate = n / dt
 		return
 	}
-	// The count in which demand changed is of both, before and after: the first
-	// one after it takes its place, the next ones are averaged with it.
-	weight := 1 - math.Exp(-dt/min(max(1, 10/d.rate), demandMemory.Seconds()))
-	d.rate += (n/dt - d.rate) * max(weight, dt/(now-d.since).Seconds())
+	span := min(max(1, 10/d.rate), 10) // without an upper end, 0 would stay 0
+	d.rate += (n/dt - d.rate) * (1 - math.Exp(-dt/span))
 }
 
 // noise is one standard deviation of the estimate, in tokens per second.

@@ -22,8 +22,8 @@ type dynamicPlan struct {
 }
 
 // planDynamic lets the rate and the tokens follow demand. Reserves are carved
-// out first; a region that spends within a round trip gets a paced share; what
-// inventory remains lies in lumps where it will be needed.
+// out first; a region whose lump the round trip would eat gets a paced share;
+// what inventory remains lies in lumps where it will be needed.
 func planDynamic(regions []regionView, p *Pool) []Target {
 	d := &dynamicPlan{
 		regions: regions,
@@ -34,7 +34,7 @@ func planDynamic(regions []regionView, p *Pool) []Target {
 	rate := d.carveReserves(p)
 	d.divideRate(p, rate)
 	inventory := d.pace()
-	if d.tiny() {
+	if d.ceiling < lease.Tokens(7*d.active) {
 		d.sizeTinyLumps(inventory)
 	} else {
 		d.sizeLumps(inventory)
@@ -89,24 +89,18 @@ func perSecond(x lease.Tokens, p *Pool) float64 {
 	return lease.Rate{Tokens: x, Per: p.Rate.Per}.PerSecond()
 }
 
-// tiny is a ceiling of so few tokens that they are divided one by one.
-func (d *dynamicPlan) tiny() bool { return d.ceiling < lease.Tokens(7*d.active) }
-
-// pacedPart is what the caps of paced shares take of the ceiling together, at
-// most; pacedNeed bounds each by the region's need, so that a large burst is
-// not filled with caps. A tiny ceiling has room for caps only where more than
-// tinyFlight of it would be in flight.
+// The share of the ceiling that tokens in flight may take before regions are
+// paced, on the way in and on the way out, and what the caps of paced shares
+// take together.
 const (
-	pacedPart  = 0.60
-	pacedNeed  = 2
-	tinyFlight = 0.30
+	paceAbove   = 0.30
+	unpaceBelow = 0.20
+	pacedPart   = 0.60
 )
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
 // A share takes only its cap, whatever the round trip, where a lump has to
-// cover what is spent until the next one arrives, and what was spent and not
-// yet reported fills the ceiling. So every region has one that spends a token
-// or more in a round trip.
+// cover what is spent until the next one arrives.
 func (d *dynamicPlan) pace() float64 {
 	flight, roots := 0.0, 0.0
 	for i := range d.regions {
@@ -114,20 +108,17 @@ func (d *dynamicPlan) pace() float64 {
 		roots += math.Sqrt(d.perSec[i])
 	}
 	inventory := float64(d.ceiling)
-	if d.tiny() && flight <= tinyFlight*inventory {
-		return inventory
-	}
 	for i, r := range d.regions {
-		least := 1.0
+		above, least := paceAbove, 1.0
 		if r.paced {
-			least = 0.7
+			above, least = unpaceBelow, 0.7
 		}
-		if d.inFlight(i) < least {
+		if flight <= above*float64(d.ceiling) || d.inFlight(i) < least {
 			continue
 		}
-		part := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(max(1, d.active))
-		beta := lease.Tokens(min(pacedPart*float64(d.ceiling)*part, pacedNeed*d.need(i)))
-		beta = min(max(beta, r.waiting), d.ceiling)
+		part := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(d.active)
+		beta := max(lease.Tokens(pacedPart*float64(d.ceiling)*part), r.waiting)
+		beta = min(beta, d.ceiling)
 		if beta < 1 {
 			continue
 		}

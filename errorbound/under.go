@@ -44,7 +44,7 @@ const (
 	reportEvery = 100 * time.Millisecond
 	decideTime  = 20 * time.Millisecond
 	firstWait   = 50 * time.Millisecond
-	tinyFlight  = 30 // percent
+	paceAbove   = 30 // percent
 	tinyBelow   = 7  // tokens of ceiling per region
 )
 
@@ -176,16 +176,11 @@ func (m *model) kind() string {
 	case m.quota:
 		return "lumps"
 	}
-	inFlight := minted(m.rate, longer(m.deploy.RTT, reportEvery))
-	if inFlight.Cmp(whole(1)) < 0 || m.tiny() && scale(inFlight, 100).Cmp(scale(m.ceiling, tinyFlight)) <= 0 {
-		return "lumps"
+	inFlight := scale(minted(m.rate, longer(m.deploy.RTT, reportEvery)), 100)
+	if inFlight.Cmp(scale(m.ceiling, paceAbove)) > 0 {
+		return "paced shares"
 	}
-	return "paced shares"
-}
-
-// tiny reports whether the plan divides the ceiling token by token.
-func (m *model) tiny() bool {
-	return m.ceiling.Cmp(whole(lease.Tokens(tinyBelow*m.regions))) < 0
+	return "lumps"
 }
 
 // reporting: with lumps the full rate needs room for what is spent until it is
@@ -199,8 +194,8 @@ func (m *model) reporting() Loss {
 		if m.quota {
 			return l
 		}
-		l.Formula = fmt.Sprintf("0: in flight are %s·%s = %d of %d",
-			m.rateText(), policy.FormatDuration(h), ceil(minted(m.rate, h)), ceil(m.ceiling))
+		l.Formula = fmt.Sprintf("0: in flight are %s·%s = %d, at most %d %% of %d",
+			m.rateText(), policy.FormatDuration(h), ceil(minted(m.rate, h)), paceAbove, ceil(m.ceiling))
 	case "paced shares":
 		lumps := "less"
 		if fly := minted(m.rate, h); fly.Cmp(m.ceiling) > 0 {
@@ -209,7 +204,7 @@ func (m *model) reporting() Loss {
 		l.Formula = fmt.Sprintf("0 with the paced shares that the plan uses; lumps would carry %s of %s, as %d of %d are in flight",
 			lumps, m.rateText(), ceil(minted(m.rate, h)), ceil(m.ceiling))
 	}
-	if m.dynamic() && m.tiny() {
+	if m.dynamic() && m.ceiling.Cmp(whole(lease.Tokens(tinyBelow*m.regions))) < 0 {
 		l.Tokens = min(ceil(m.ceiling), lease.Tokens(m.regions-1))
 		l.Formula += fmt.Sprintf("; a ceiling below %d tokens a region parks up to %d where nobody asks", tinyBelow, l.Tokens)
 		l.Setting = "wait: a decision may wait for a token from afar; or a larger burst"
