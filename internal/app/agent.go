@@ -73,6 +73,7 @@ type Agent struct {
 	grpc     *grpcServer
 	web      *web
 	draining atomic.Bool
+	looking  sync.Mutex // one look at a time
 	stop     sync.Once
 	ended    error
 }
@@ -191,6 +192,8 @@ func (a *Agent) run() {
 // store once its breaker opened, or nothing came from it since the last look,
 // because a call may be late now and then.
 func (a *Agent) look(ctx context.Context) {
+	a.looking.Lock()
+	defer a.looking.Unlock()
 	a.grpc.ready(a.Ready() == nil)
 	a.wallets.look(a.runner.Wallets(ctx))
 	a.allocator.look(a.opt.Log, a.allocator.last() != nil)
