@@ -45,8 +45,8 @@ type Incarnation string
 // SyncRequest is what one region says about many budgets. Everything in it is
 // cumulative or absolute; it may be lost, repeated, or reordered.
 type SyncRequest struct {
-	// Region is who the credential says the caller is; the server fills it in
-	// and ignores what the message says.
+	// Region is who the caller takes itself for; a server puts in who the
+	// credential says it is, and refuses a caller that says otherwise.
 	Region string
 	// Items has at most MaxItems entries, each of another budget.
 	Items []Item

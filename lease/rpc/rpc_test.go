@@ -81,7 +81,7 @@ func start(t *testing.T, source *fakeSource, credentials Credentials, token stri
 func TestTheRegionIsTheCredentials(t *testing.T) {
 	source := &fakeSource{sync: echo}
 	conn, stats := start(t, source, tokens{"secret": "eu"}, "secret")
-	reply, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Region: "us", Items: []lease.Item{{Budget: "b"}}})
+	reply, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Items: []lease.Item{{Budget: "b"}}})
 	if err != nil || len(reply.Items) != 1 || reply.Items[0].Budget != "b" {
 		t.Fatalf("got %+v, %v", reply, err)
 	}
@@ -89,6 +89,21 @@ func TestTheRegionIsTheCredentials(t *testing.T) {
 		t.Errorf("the source was told region %q", source.last.Region)
 	}
 	if stats.Syncs.Load() != 1 || stats.Items[0].Load() != 1 {
+		t.Error("the call was not counted")
+	}
+}
+
+// An agent that was given another region's token hears so, and nothing of
+// what it says reaches the ledger. Caught: the two not compared.
+func TestACallerThatTakesItselfForAnotherRegionIsRefused(t *testing.T) {
+	source := &fakeSource{sync: func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { panic("reached") }}
+	conn, stats := start(t, source, tokens{"secret": "eu"}, "secret")
+	_, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Region: "us", Items: []lease.Item{{Budget: "b"}}})
+	var refused *lease.Error
+	if !errors.As(err, &refused) || refused.Code != lease.Unauthenticated || refused.Field != "region" {
+		t.Fatalf("got %v", err)
+	}
+	if stats.Unauthenticated.Load() != 1 {
 		t.Error("the call was not counted")
 	}
 }

@@ -142,17 +142,23 @@ func placed(err *lease.Error, from, to int) *lease.Error {
 }
 
 // region returns whose the caller's credential is. named, what the message
-// says, counts only in insecure mode.
+// says, decides only in insecure mode. A caller that takes itself for another
+// region is refused: its agents would spend one region's leases from the
+// other's store.
 func (s *Server) region(ctx context.Context, named string) (string, error) {
 	if _, insecure := s.credentials.(Insecure); insecure {
 		return named, nil
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	region, err := identify(s.credentials, md)
+	if err == nil && named != "" && named != region {
+		err = lease.Errorf(lease.Unauthenticated, "region", "the token is that of region %q, and the caller says that it is %q", region, named)
+	}
 	if err != nil {
 		s.stats.Unauthenticated.Add(1)
+		return "", err
 	}
-	return region, err
+	return region, nil
 }
 
 // Admit refuses LeaseService's calls without a good credential by their

@@ -281,8 +281,9 @@ func (Error_Code) EnumDescriptor() ([]byte, []int) {
 
 type SyncLeasesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Read only by an allocator that runs with --insecure; otherwise the region
-	// is the credential's and this is ignored.
+	// Who the caller takes itself for. The region is the credential's: one that
+	// differs is refused as UNAUTHENTICATED, an empty one is not compared. Only
+	// an allocator that runs with --insecure goes by it.
 	Region string `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
 	// At most 1000, each of another budget.
 	Items         []*SyncItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
