@@ -55,6 +55,10 @@ explore: ## every interleaving of small deployments, larger ones than in the tes
 fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)
 
+.PHONY: bench
+bench: servers ## measure speed and cost beside their yardsticks, into BENCHMARKS.md (takes minutes; BENCH picks by name)
+	$(GO) test -count=1 -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x ./internal/bench -md $(if $(BENCH),'',../../BENCHMARKS.md)
+
 .PHONY: vet
 vet: ## go vet, with and without the mutants and the acceptance test
 	$(GO) vet ./...

@@ -1,0 +1,13 @@
+// Package bench measures the product beside what people use today and beside
+// what the machine allows, and prints one table of it. It has benchmarks
+// alone: `make bench` runs them, `go test` only tests the helpers.
+//
+// A benchmark measures ours and its yardstick in turn, in one process, and
+// reports the medians and their ratio: machines differ, and a busy one slows
+// both. Each benchmark reports its rows itself (report); TestMain prints them
+// when all have run, and -md writes them into a Markdown file between two
+// marks.
+//
+// Most of them last as long as they say, whatever b.N is: run them with
+// -benchtime 1x.
+package bench
