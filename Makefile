@@ -57,7 +57,7 @@ fuzz: servers ## fuzz each target for FUZZTIME (default 30s)
 
 .PHONY: bench
 bench: servers ## measure speed and cost beside their yardsticks, into BENCHMARKS.md (takes minutes; BENCH picks by name)
-	$(GO) test -count=1 -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x ./internal/bench -md $(if $(BENCH),'',../../BENCHMARKS.md)
+	$(GO) test -count=1 -timeout 60m -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 1x ./internal/bench -md $(if $(BENCH),'',$(CURDIR)/BENCHMARKS.md)
 
 .PHONY: vet
 vet: ## go vet, with and without the mutants and the acceptance test
