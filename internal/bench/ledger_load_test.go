@@ -1,0 +1,235 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ration-dev/ration/allocation"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+)
+
+// spent is what a region spends of a lump between two of its Syncs.
+const spent lease.Tokens = 100
+
+// ledgerBudget is a dynamic budget that never runs dry under the load below:
+// every request that is processed moves tokens.
+func ledgerBudget(i int, regions []string) policy.Budget {
+	b := policy.Budget{
+		Name:     fmt.Sprintf("acme/%06d", i),
+		Match:    map[string]string{"tenant": "acme", "endpoint": fmt.Sprint(i)},
+		Contract: policy.Contract{Rate: lease.Rate{Tokens: 1e9, Per: time.Second}, Burst: 1e7},
+		Strategy: policy.Dynamic,
+		// Leases outlive the turns of the yardstick.
+		TTL: time.Minute,
+	}
+	for _, r := range regions {
+		b.Regions = append(b.Regions, policy.Region{Name: r, Weight: 1})
+	}
+	return b
+}
+
+func regionNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("region-%02d", i)
+	}
+	return names
+}
+
+// apply puts n budgets in force.
+func apply(tb testing.TB, a *allocation.Allocator, n int, regions []string) {
+	tb.Helper()
+	const page = 1000
+	for from := 0; from < n; from += page {
+		var list []policy.Budget
+		for i := from; i < min(n, from+page); i++ {
+			list = append(list, ledgerBudget(i, regions))
+		}
+		if _, err := a.Apply(context.Background(), list); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// lump is a region's side of one budget's lump: it spends what it was granted
+// and asks for more, as its agents would.
+type lump struct {
+	budget string
+	nonce  lease.Incarnation
+
+	mu  sync.Mutex
+	seq uint64
+	// used, returned and granted are as known to the region; processed has what
+	// was granted in all after each sequence that the ledger has processed.
+	used, returned, granted lease.Tokens
+	processed               []lease.State
+}
+
+// next is the region's next request: all but a reserve of what it was granted
+// last is used, and it wants as much again.
+func (l *lump) next() lease.Item {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seq++
+	if hold := l.granted - l.used - l.returned; hold > 0 {
+		l.used += min(hold, spent)
+	}
+	return lease.Item{
+		Budget: l.budget, Demand: float64(spent), DemandTotal: l.used, RTT: 20 * time.Millisecond,
+		Leases: []lease.Report{{
+			Kind: lease.Lump, Incarnation: l.nonce, Seq: l.seq, Used: l.used, Returned: l.returned, Want: 10 * spent,
+		}},
+	}
+}
+
+// hear takes over an answer. What stands above what the ledger lets the region
+// keep goes back with the next request.
+func (l *lump) hear(asked lease.Item, reply lease.ItemReply) error {
+	if reply.Err != nil {
+		return reply.Err
+	}
+	st := reply.Leases[0]
+	switch st.Status {
+	case lease.Active:
+	case lease.NotPlanned: // until the others have returned what is too much
+		return nil
+	default:
+		return fmt.Errorf("%s: the lump has ended", l.budget)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if st.Seq == asked.Leases[0].Seq {
+		l.processed = append(l.processed, lease.State{Seq: st.Seq, Granted: st.Granted})
+	}
+	l.granted = max(l.granted, st.Granted)
+	if hold := l.granted - l.used - l.returned; hold > st.Keep {
+		l.returned += hold - st.Keep
+	}
+	return nil
+}
+
+// grants counts the requests that were processed since the last call and
+// moved tokens into the lump, and forgets them.
+func (l *lump) grants(before lease.Tokens) (n int, after lease.Tokens) {
+	slices.SortFunc(l.processed, func(a, b lease.State) int { return int(int64(a.Seq - b.Seq)) })
+	for _, st := range l.processed {
+		if st.Granted > before {
+			n, before = n+1, st.Granted
+		}
+	}
+	l.processed = l.processed[:0]
+	return n, before
+}
+
+// ledgerRegion is one region and its lumps of all budgets.
+type ledgerRegion struct {
+	name  string
+	lumps []*lump
+}
+
+func newLedgerRegion(name string, budgets int) *ledgerRegion {
+	r := &ledgerRegion{name: name}
+	for i := range budgets {
+		r.lumps = append(r.lumps, &lump{
+			budget: fmt.Sprintf("acme/%06d", i),
+			nonce:  lease.Incarnation(fmt.Sprintf("%s-%016x", name, rand.Uint64())),
+		})
+	}
+	return r
+}
+
+// sync sends one request for some of the region's lumps and hears the answer.
+func (r *ledgerRegion) sync(source lease.Source, lumps []*lump) error {
+	req := lease.SyncRequest{Region: r.name, Items: make([]lease.Item, len(lumps))}
+	for i, l := range lumps {
+		req.Items[i] = l.next()
+	}
+	reply, err := source.SyncLeases(context.Background(), req)
+	if err != nil {
+		return err
+	}
+	for i, l := range lumps {
+		if err := l.hear(req.Items[i], reply.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ledgerLoad is many regions' agents, each with some requests under way at any
+// time, each request for a batch of budgets.
+type ledgerLoad struct {
+	source  lease.Source
+	regions []*ledgerRegion
+	// callers is how many requests each region has under way, batch how many
+	// budgets each is about.
+	callers, batch int
+
+	before map[*lump]lease.Tokens
+}
+
+func newLedgerLoad(source lease.Source, regions []string, budgets, callers, batch int) *ledgerLoad {
+	l := &ledgerLoad{source: source, callers: callers, batch: batch, before: make(map[*lump]lease.Tokens)}
+	for _, name := range regions {
+		l.regions = append(l.regions, newLedgerRegion(name, budgets))
+	}
+	return l
+}
+
+// run drives the load for a while and returns the grants per second.
+func (l *ledgerLoad) run(tb testing.TB, d time.Duration) float64 {
+	tb.Helper()
+	var running sync.WaitGroup
+	errs := make(chan error, len(l.regions)*l.callers)
+	began := time.Now()
+	for _, r := range l.regions {
+		for i := range l.callers {
+			running.Go(func() { errs <- l.call(r, i, began.Add(d)) })
+		}
+	}
+	running.Wait()
+	took := time.Since(began)
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return float64(l.grants()) / took.Seconds()
+}
+
+// call is one caller: it goes over its part of the region's budgets again and
+// again. Where there are fewer budgets than callers, callers share them, and
+// a budget's sequences follow one another without waiting for answers.
+func (l *ledgerLoad) call(r *ledgerRegion, i int, end time.Time) error {
+	part := max(l.batch, len(r.lumps)/l.callers)
+	from := i * part % len(r.lumps)
+	mine := r.lumps[from:min(len(r.lumps), from+part)]
+	for at := 0; time.Now().Before(end); at += l.batch {
+		if at >= len(mine) {
+			at = 0
+		}
+		if err := r.sync(l.source, mine[at:min(len(mine), at+l.batch)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *ledgerLoad) grants() int {
+	sum := 0
+	for _, r := range l.regions {
+		for _, lump := range r.lumps {
+			n, after := lump.grants(l.before[lump])
+			l.before[lump] = after
+			sum += n
+		}
+	}
+	return sum
+}
