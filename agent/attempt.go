@@ -41,6 +41,7 @@ func (p *Pending) leave() {
 type lot struct {
 	entry  *entry
 	policy *policy.Budget
+	cost   lease.Tokens
 	hint   Hint
 	// arrivals is the entry's count before the store was asked, so that tokens
 	// that arrive meanwhile are not slept through.
@@ -89,7 +90,7 @@ func (d *Decider) decideFar(ctx context.Context, c Check, matched []*entry, star
 func (d *Decider) attempt(ctx context.Context, p *Pending) (Answer, *Pending, error) {
 	a := &attempt{d: d, p: p, now: d.opt.Now(), lots: make([]lot, len(p.entries))}
 	for i, e := range p.entries {
-		a.lots[i] = lot{entry: e, policy: e.policy.Load(), mode: FromStore}
+		a.lots[i] = lot{entry: e, policy: e.policy.Load(), cost: p.check.cost(i), mode: FromStore}
 	}
 	a.fromPockets()
 	err := a.fromStore(ctx)
@@ -114,7 +115,7 @@ func (a *attempt) fromPockets() {
 		l.entry.mu.Lock()
 		l.hint, l.arrivals = l.entry.hint, l.entry.arrivals
 		if only {
-			if h, ok := l.entry.pocket.hold(a.p.check.Cost, a.now); ok {
+			if h, ok := l.entry.pocket.hold(l.cost, a.now); ok {
 				h.entry = l.entry
 				a.holds = append(a.holds, h)
 				l.took, l.mode = true, FromPrefetch
@@ -278,7 +279,7 @@ func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold bool) {
 		l.entry.mu.Unlock()
 		switch {
 		case l.result.Outcome == regionstore.OK:
-		case in == 0 || l.result.Live+in < a.p.check.Cost:
+		case in == 0 || l.result.Live+in < l.cost:
 			return
 		}
 		if in > 0 {
@@ -314,7 +315,7 @@ func (a *attempt) request(g group, hold bool) regionstore.TakeRequest {
 		req = a.identify(req, a.d.opt.KeepAnswers)
 	}
 	for i, l := range g.lots {
-		req.Takes[i] = a.d.takeOf(l.entry, l.policy, a.p.check.Cost, !hold && !a.identified() && a.p.check.Cost > 0, a.now)
+		req.Takes[i] = a.d.takeOf(l.entry, l.policy, l.cost, !hold && !a.identified() && a.p.check.Cost > 0, a.now)
 	}
 	return req
 }

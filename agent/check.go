@@ -17,6 +17,10 @@ type Check struct {
 	// Cost in tokens; 0 is a peek, which charges nothing. At most
 	// lease.MaxTokens.
 	Cost lease.Tokens
+	// Costs gives each of Budgets, which are then distinct and have no RequestID,
+	// a cost of its own, above 0; Cost is the largest of them. Empty means Cost
+	// for every budget.
+	Costs []lease.Tokens
 	// RequestID makes a repetition of a check that was allowed return that answer
 	// and charge nothing, for Options.KeepAnswers. One that was not allowed was not
 	// charged, and a repetition is decided anew; a peek always is. "" for none, at
@@ -25,6 +29,15 @@ type Check struct {
 	// Deadline is how long the caller waits for an answer; 0 takes the agent's
 	// default.
 	Deadline time.Duration
+}
+
+// cost is what the i-th matched budget is to have: with Costs, matching keeps
+// the order of Budgets.
+func (c *Check) cost(i int) lease.Tokens {
+	if len(c.Costs) > 0 {
+		return c.Costs[i]
+	}
+	return c.Cost
 }
 
 // Descriptor is one property of a request.

@@ -129,12 +129,12 @@ func (a *attempt) deny(short []*lot) (Answer, bool) {
 		if l.down {
 			continue
 		}
-		reason, retry, ok := evidence(&l.hint, &l.result, a.p.check.Cost, a.now)
+		reason, retry, ok := evidence(&l.hint, &l.result, l.cost, a.now)
 		if !ok {
 			continue
 		}
 		x := denied(a.d.answer(l.entry, a.now, a.remaining(l, a.now)), FromStore, reason, retry)
-		l.entry.remember(a.p.check.Cost, a.now, x)
+		l.entry.remember(l.cost, a.now, x)
 		return x, true
 	}
 	return Answer{}, false
@@ -203,7 +203,7 @@ func closedChan() <-chan struct{} {
 func (a *attempt) askForMore(short []*lot) {
 	for _, l := range short {
 		if !l.down && l.hint.Final == 0 && a.now >= l.hint.AskAfter {
-			a.ask(l, a.p.check.Cost)
+			a.ask(l, l.cost)
 		}
 	}
 }
@@ -247,9 +247,9 @@ func (a *attempt) failureMode(ctx context.Context, short []*lot) Answer {
 	}
 	var spent []*lot
 	for _, l := range short {
-		ok, retry := a.d.takeLocal(ctx, l, a.p.check.Cost)
+		ok, retry := a.d.takeLocal(ctx, l)
 		if !ok {
-			a.d.creditLocal(spent, a.p.check.Cost)
+			a.d.creditLocal(spent)
 			a.giveBack(ctx)
 			x := a.d.answer(l.entry, a.now, 0)
 			return unavailable(x, FromLocal, reasonLocalEmpty, retry)
@@ -263,7 +263,7 @@ func (a *attempt) failureMode(ctx context.Context, short []*lot) Answer {
 func (a *attempt) commitLocal(ctx context.Context, spent []*lot) Answer {
 	x := a.commit()
 	if x.Outcome != Allowed {
-		a.d.creditLocal(spent, a.p.check.Cost)
+		a.d.creditLocal(spent)
 		return x
 	}
 	if a.identified() && !a.last.lots[0].down {

@@ -88,9 +88,9 @@ func (d *Decider) decideHere(c *Check, matched []*entry, now time.Duration) (Ans
 	if len(matched) == 0 {
 		return Answer{Outcome: Allowed, Mode: FromMemory, Reason: reasonNoMatch}, true
 	}
-	for _, e := range matched {
+	for i, e := range matched {
 		d.touch(e, now)
-		if a, ok := d.never(e, c.Cost, now); ok {
+		if a, ok := d.never(e, c.cost(i), now); ok {
 			return a, true
 		}
 	}
@@ -103,7 +103,7 @@ func (d *Decider) decideHere(c *Check, matched []*entry, now time.Duration) (Ans
 	if len(matched) == 1 {
 		return d.fromPocket(matched[0], c.Cost, now)
 	}
-	return d.fromPockets(matched, c.Cost, now)
+	return d.fromPockets(matched, c, now)
 }
 
 // never refuses what the contract could never grant.
@@ -124,12 +124,13 @@ func (d *Decider) never(e *entry, cost lease.Tokens, now time.Duration) (Answer,
 // offer counts the cost as demand in every budget, and answers from memory if
 // any of them denied it a moment ago.
 func (d *Decider) offer(matched []*entry, c *Check, now time.Duration) (answer Answer, denied bool) {
-	for _, e := range matched {
+	for i, e := range matched {
+		cost := c.cost(i)
 		e.mu.Lock()
-		e.offered += c.Cost
-		e.arrived += c.Cost
+		e.offered += cost
+		e.arrived += cost
 		if !denied && e.policy.Load().Wait == 0 && c.RequestID == "" {
-			answer, denied = e.recall(max(c.Cost, 1), now)
+			answer, denied = e.recall(max(cost, 1), now)
 		}
 		e.mu.Unlock()
 	}
@@ -159,12 +160,12 @@ func (d *Decider) fromPocket(e *entry, cost lease.Tokens, now time.Duration) (An
 }
 
 // fromPockets decides several budgets, if all have their tokens here.
-func (d *Decider) fromPockets(matched []*entry, cost lease.Tokens, now time.Duration) (Answer, bool) {
+func (d *Decider) fromPockets(matched []*entry, c *Check, now time.Duration) (Answer, bool) {
 	var room [8]held
 	holds := room[:0]
-	for _, e := range matched {
+	for i, e := range matched {
 		e.mu.Lock()
-		h, ok := e.pocket.hold(cost, now)
+		h, ok := e.pocket.hold(c.cost(i), now)
 		e.mu.Unlock()
 		if !ok {
 			release(holds, false)

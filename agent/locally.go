@@ -4,15 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/regionstore"
 )
 
-// takeLocal admits cost from the budget's local allowance: the region's one
+// takeLocal admits l's cost from the budget's local allowance: the region's one
 // bucket in the store or, when the store is down, this process's part of it.
 // Otherwise it says when the cost could pass; not above 0 if unknown.
-func (d *Decider) takeLocal(ctx context.Context, l *lot, cost lease.Tokens) (ok bool, retry time.Duration) {
-	e := l.entry
+func (d *Decider) takeLocal(ctx context.Context, l *lot) (ok bool, retry time.Duration) {
+	e, cost := l.entry, l.cost
 	e.mu.Lock()
 	credited := e.local.takeCredit(cost)
 	e.mu.Unlock()
@@ -20,7 +19,7 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot, cost lease.Tokens) (ok 
 		return true, 0
 	}
 	if !l.down {
-		reply, err := d.takeLocalFromStore(ctx, l, cost)
+		reply, err := d.takeLocalFromStore(ctx, l)
 		if err == nil {
 			if reply.Outcome == regionstore.OK {
 				d.stats.LocalStore.Add(int64(cost))
@@ -40,10 +39,10 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot, cost lease.Tokens) (ok 
 	return ok, retry
 }
 
-func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot, cost lease.Tokens) (reply regionstore.LocalReply, err error) {
+func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot) (reply regionstore.LocalReply, err error) {
 	s := d.send(l.entry.name)
 	req := regionstore.LocalRequest{
-		Budget: l.entry.name, Cost: cost,
+		Budget: l.entry.name, Cost: l.cost,
 		Rate: l.policy.OnFailure.Rate, Burst: l.policy.OnFailure.Burst,
 		Now: d.bound(l.entry, s),
 	}
@@ -60,10 +59,10 @@ func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot, cost lease.Tok
 // creditLocal gives back what was admitted locally for a decision that was
 // then refused. The totals stay, so that none ever decreases; the credit is
 // spent before anything else.
-func (d *Decider) creditLocal(lots []*lot, cost lease.Tokens) {
+func (d *Decider) creditLocal(lots []*lot) {
 	for _, l := range lots {
 		l.entry.mu.Lock()
-		l.entry.local.credit += cost
+		l.entry.local.credit += l.cost
 		l.entry.mu.Unlock()
 	}
 }

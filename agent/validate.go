@@ -1,6 +1,10 @@
 package agent
 
-import "github.com/ration-dev/ration/lease"
+import (
+	"slices"
+
+	"github.com/ration-dev/ration/lease"
+)
 
 // The bounds of a Check.
 const (
@@ -23,6 +27,26 @@ func (c *Check) Validate() error {
 		return lease.Errorf(lease.Invalid, "request_id", "longer than %d bytes", MaxWord)
 	case c.Deadline < 0:
 		return lease.Errorf(lease.Invalid, "deadline", "%v is negative", c.Deadline)
+	case len(c.Costs) > 0:
+		return c.validateCosts()
+	}
+	return nil
+}
+
+func (c *Check) validateCosts() error {
+	if len(c.Costs) != len(c.Budgets) || c.RequestID != "" {
+		return lease.Errorf(lease.Invalid, "costs", "give one for each budget by name, and no request id")
+	}
+	for i, cost := range c.Costs {
+		if cost <= 0 {
+			return lease.Errorf(lease.Invalid, field("costs", i, ""), "%d is not above 0", cost)
+		}
+		if slices.Contains(c.Budgets[:i], c.Budgets[i]) {
+			return lease.Errorf(lease.Invalid, field("budgets", i, ""), "given twice, with a cost each")
+		}
+	}
+	if c.Cost != slices.Max(c.Costs) {
+		return lease.Errorf(lease.Invalid, "cost", "must be the largest of costs")
 	}
 	return nil
 }
