@@ -36,8 +36,10 @@ func (s *stream) request(n int64, cost lease.Tokens) {
 	w.decisions++
 	check := agent.Check{Budgets: s.names, Cost: cost, Deadline: s.spec.Deadline}
 	if n == 1 {
-		answer, pending, err := p.decider.Begin(context.Background(), check)
-		s.concluded(p, 1, 0, cost, answer, pending, err)
+		p.decides(&check, func() {
+			answer, pending, err := p.decider.Begin(context.Background(), check)
+			s.concluded(p, 1, 0, cost, answer, pending, err)
+		})
 		return
 	}
 	if len(s.names) > 1 { // several budgets at once are decided one by one

@@ -57,6 +57,11 @@ const (
 	// has taken and before the process has read its clock. What that take
 	// admitted is decided when the process goes on.
 	FreezeInTake Kind = "freeze_in_take"
+	// FreezeInDecision freezes the process for For in its next decision that
+	// tokens in its memory could answer, after its first look at the clock: it
+	// takes them and finds, once it goes on, whether it is late. Calls to the
+	// store that the same decision makes after that fail, their time is over.
+	FreezeInDecision Kind = "freeze_in_decision"
 
 	// KillAllocator ends Allocator, with what it holds back; PauseAllocator
 	// freezes it and answers later.
@@ -98,7 +103,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		CutRequests, CutReplies, Partition, DegradeLinks, LoseReplies,
-		KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake,
+		KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake, FreezeInDecision,
 		KillAllocator, PauseAllocator, DatabaseDown, UnknownCommits, DatabaseFailover,
 		StoreRestart, StoreRestore, StoreFailover, LoseRow, StoreStall, StoreUnknown,
 		StepStoreClock, DriftStoreClock, DriftAgentClock, StepDatabaseClock, DriftDatabaseClock, DriftAllocator,

@@ -37,7 +37,7 @@ func (f *Fault) String() string {
 		where = "all"
 	}
 	switch f.Kind {
-	case KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake:
+	case KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake, FreezeInDecision:
 		return fmt.Sprintf("%s %s/%d", f.Kind, where, f.Agent)
 	case KillAllocator, PauseAllocator:
 		return fmt.Sprintf("%s %d", f.Kind, f.Allocator)
@@ -94,7 +94,7 @@ func (w *world) begins(f *Fault) {
 		for _, r := range w.regionsOf(f) {
 			w.breakLinks(f, r)
 		}
-	case KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake:
+	case KillAgent, StopAgent, PauseAgent, SuspendAgent, FreezeInTake, FreezeInDecision:
 		for _, s := range w.slotsOf(f) {
 			w.breakAgent(f, s)
 		}
@@ -162,6 +162,8 @@ func (w *world) breakAgent(f *Fault, s *slot) {
 		})
 	case FreezeInTake:
 		p.freeze = f.For
+	case FreezeInDecision:
+		p.stumble = f.For
 	case PauseAgent:
 		c.AgentPaused++
 		p.frozen++

@@ -52,8 +52,12 @@ type process struct {
 	// freeze makes the next take last this long; skew is how far the process is
 	// ahead of the heap because one did.
 	freeze, skew time.Duration
-	wakeEvent    wakeEvent
-	flushEvent   flushEvent
+	// stumble makes the next decision from memory last this long; looks counts
+	// how often that decision has read the clock, -1 outside of one.
+	stumble    time.Duration
+	looks      int
+	wakeEvent  wakeEvent
+	flushEvent flushEvent
 	// resumedAt is when a suspension ended last, 0 for never.
 	resumedAt time.Duration
 	folded    bool
@@ -64,7 +68,7 @@ func (s *slot) start() *process {
 	s.lives++
 	r := s.region
 	p := &process{
-		w: r.w, region: r, slot: s, clock: s.clock, wake: -1,
+		w: r.w, region: r, slot: s, clock: s.clock, wake: -1, looks: -1,
 		name:      fmt.Sprintf("%s/%d/%d", r.spec.Name, s.index, s.lives),
 		allocator: (r.index + s.index) % len(r.w.allocators),
 	}
@@ -95,7 +99,35 @@ func (p *process) nonce() string {
 }
 
 // now is the process's monotonic clock.
-func (p *process) now() time.Duration { return p.clock.mono(p.w.now + p.skew) }
+func (p *process) now() time.Duration {
+	if p.looks >= 0 {
+		if p.looks++; p.looks == 2 {
+			p.skew, p.stumble = p.skew+p.stumble, 0
+			p.w.coverage.FrozenInDecision++
+		}
+	}
+	return p.clock.mono(p.w.now + p.skew)
+}
+
+// decides lets a decision stand still after its first look at the clock if the
+// process is to, and the decision may rest on what is in its memory.
+func (p *process) decides(c *agent.Check, do func()) {
+	if p.stumble > 0 && p.skew == 0 && p.holds(c) {
+		p.looks = 0
+		defer func() { p.looks = -1 }()
+	}
+	do()
+}
+
+func (p *process) holds(c *agent.Check) bool {
+	now := p.now()
+	for _, b := range c.Budgets {
+		if p.decider.Prefetched(b, now) < c.Cost {
+			return false
+		}
+	}
+	return c.Cost > 0
+}
 
 func (p *process) serving() bool { return !p.dead && !p.stopping && p.frozen == 0 }
 

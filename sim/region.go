@@ -110,7 +110,7 @@ func (g *gate) store() *regionmemory.Store {
 func (g *gate) isolated() bool { return g.p.region.old != nil && g.p.slot.index%2 == 1 }
 
 func (g *gate) enter() (*regionmemory.Store, error) {
-	if g.p.region.stalls > 0 {
+	if g.p.region.stalls > 0 || g.p.skew > 0 { // after a freeze the call's time is over
 		return nil, errStalled
 	}
 	return g.store(), nil

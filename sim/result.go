@@ -219,6 +219,7 @@ type Coverage struct {
 	DeniedFromMemory int64
 	// Faults that happened.
 	AgentKilled, AgentStopped, AgentPaused, AgentSuspended, FrozenInTake int64
+	FrozenInDecision                                                     int64
 	AllocatorKilled, AllocatorPaused, LedgerFailover, LedgerLostCommits  int64
 	StoreRestarted, StoreRestored, StoreFailedOver, RowLost, Stalled     int64
 	ClockMoved, ClockStepped, PolicyChanged                              int64

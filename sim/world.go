@@ -13,6 +13,7 @@ import (
 	"github.com/ration-dev/ration/allocation"
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
+	regionmemory "github.com/ration-dev/ration/regionstore/memory"
 )
 
 // world is one run.
@@ -604,12 +605,28 @@ func (b *budget) class(a agent.Answer, p *process) CauseName {
 		return ""
 	case a.Mode == agent.FromLocal && b.locally:
 		return CauseLocal
-	case p.gate.isolated() && b.policy.OnStoreLoss == policy.Regrant:
+	case p.gate.isolated() && b.regrants() && b.mayHaveShare(p.region.old):
 		return CauseRegrant
 	case a.Mode == agent.FromPrefetch && p.woke():
 		return CauseSuspended
 	}
 	return ""
+}
+
+// regrants reports whether shares of a lost store are granted anew at once.
+func (b *budget) regrants() bool { return b.policy.OnStoreLoss == policy.Regrant }
+
+// mayHaveShare reports whether what a replaced primary spends may come from a
+// share. A lump is none of regrant's concern: the ledger counts it until it has
+// expired, whoever spends it.
+func (b *budget) mayHaveShare(old *regionmemory.Store) bool {
+	row := old.Peek(b.name).Row
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		if kind.IsShare() && row.Leases[kind-1].Deadline != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // fold takes over the counters of a process that has ended.

@@ -214,6 +214,12 @@ func TestS20AgentStoppedForLongerThanALease(t *testing.T) {
 func TestS21AgentStoppedInATake(t *testing.T) {
 	for _, span := range []time.Duration{1990 * ms, 2500 * ms, 5 * second} {
 		holds(t, busy(sim.Fault{Kind: sim.FreezeInTake, At: when, For: span, Agent: -1}), "", func(c *sim.Coverage) int64 { return c.FrozenInTake })
+		holds(t, busy(sim.Fault{Kind: sim.FreezeInDecision, At: when, For: span, Agent: -1}), "", func(c *sim.Coverage) int64 {
+			if span < lease.ProcessDeadline {
+				return c.FrozenInDecision // it may still be in time
+			}
+			return min(c.FrozenInDecision, c.Discarded)
+		})
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 var (
 	oneSeed  = flag.Int64("seed", -1, "play one random run")
-	runs     = flag.Int("runs", 900, "random runs that the suite plays")
+	runs     = flag.Int("runs", 2000, "random runs that the suite plays")
 	soakFor  = flag.Duration("soak", 0, "play random runs for so long")
 	soakFrom = flag.Uint64("from", 1_000_000, "the first seed of a soak")
 )

@@ -24,6 +24,8 @@ var takes = map[sim.Kind][]string{
 	sim.StopAgent:          {"for", "region", "agent"},
 	sim.PauseAgent:         {"*for", "region", "agent"},
 	sim.SuspendAgent:       {"*for", "region", "agent"},
+	sim.FreezeInTake:       {"*for", "region", "agent"},
+	sim.FreezeInDecision:   {"*for", "region", "agent"},
 	sim.KillAllocator:      {"for", "allocator"},
 	sim.PauseAllocator:     {"*for", "allocator"},
 	sim.DatabaseDown:       {"for"},
