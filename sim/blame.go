@@ -17,20 +17,20 @@ type blame struct {
 	// displaced are illegitimate tokens that were within the contract when they
 	// were spent, in this busy period.
 	displaced []Cause
-	// since is when the busy period began; drifted, rounded and floated what of
-	// these allowances was used in it.
-	since                     time.Duration
-	drifted, rounded, floated lease.Tokens
-	failover, cut, stepped    lease.Tokens
-	excess                    lease.Rate
-	excessCarry               int64
-	excessAt                  time.Duration
+	// since is when the busy period began; drifted, raced, rounded and floated
+	// what of these allowances was used in it.
+	since                            time.Duration
+	drifted, raced, rounded, floated lease.Tokens
+	failover, cut, stepped           lease.Tokens
+	excess                           lease.Rate
+	excessCarry                      int64
+	excessAt                         time.Duration
 }
 
 // forget begins a new busy period: the bucket is full.
 func (b *blame) forget(now time.Duration) {
 	b.displaced = b.displaced[:0]
-	b.since, b.drifted, b.rounded, b.floated = now, 0, 0, 0
+	b.since, b.drifted, b.raced, b.rounded, b.floated = now, 0, 0, 0, 0
 }
 
 // spend books tokens within the contract and tokens beyond it.
@@ -87,7 +87,9 @@ func (b *blame) allowances(m *budget, n lease.Tokens) {
 			b.charge(cause, k)
 		}
 	}
-	use(CauseDrift, &b.drifted, m.driftSince(b.since))
+	declared := min(m.w.fastest, m.w.allowed)
+	use(CauseDrift, &b.drifted, m.driftSince(b.since, declared))
+	use(CauseClock, &b.raced, m.driftSince(b.since, m.w.fastest)-m.driftSince(b.since, declared))
 	if !m.policy.Contract.IsQuota() {
 		use(CauseRounding, &b.rounded, 1)
 	}
@@ -134,10 +136,9 @@ func (b *blame) list() []Cause {
 	return all
 }
 
-// driftSince is what clocks that run fast may have minted too much since a
+// driftSince is what clocks that are so fast may have minted too much since a
 // time.
-func (m *budget) driftSince(since time.Duration) lease.Tokens {
-	ppm := m.w.fastest
+func (m *budget) driftSince(since time.Duration, ppm int64) lease.Tokens {
 	if ppm <= 0 || m.policy.Contract.IsQuota() {
 		return 0
 	}

@@ -64,6 +64,13 @@ func TestEveryTokenAboveTheContractHasItsCause(t *testing.T) {
 			o.Workloads = o.Workloads[:1]
 			o.Workloads[0].Pattern = Phases{List: []Phase{{At: 0, PerSecond: 0}, {At: at - time.Second, PerSecond: 2000}}}
 		}},
+		{CauseClock, func(o *Options) {
+			o.Budgets[0].Strategy, o.Budgets[0].Regions = policy.Static, equalParts()
+			for i := range o.Topology.Regions {
+				o.Topology.Regions[i].Store.DriftPPM, o.Topology.Regions[i].Agent.DriftPPM = 200_000, 200_000
+				o.Workloads[i].Pattern = Constant{PerSecond: 600}
+			}
+		}},
 		{CauseWriteBack, func(o *Options) { o.Strategy = CountLocally }},
 	} {
 		t.Run(string(c.cause), func(t *testing.T) {

@@ -268,6 +268,7 @@ func (w *world) stepped(d, unseen time.Duration) {
 	}
 	w.noteDrift()
 	w.fastest += w.declared.DriftPPM
+	w.allowed += w.declared.DriftPPM
 	for _, b := range w.budgets {
 		n, rest := b.policy.Contract.Rate.Mint(min(d, unseen), 0)
 		if rest > 0 {

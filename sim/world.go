@@ -33,8 +33,9 @@ type world struct {
 	commitTime, storeTimeout, flushEvery, sampleEvery time.Duration
 	// yardstick runs have no deployment at all.
 	yardstick bool
-	// fastest is how much faster than true time anything may mint.
-	fastest int64
+	// fastest is how much faster than true time anything may mint, allowed how
+	// much the deployment declares, both in parts per million.
+	fastest, allowed int64
 
 	dirty     []*budget
 	checks    int64
@@ -81,6 +82,7 @@ func newWorld(o Options) (*world, error) {
 	for i, spec := range o.Topology.Regions {
 		w.regions = append(w.regions, newRegion(w, i, spec))
 	}
+	w.allowed = w.declared.DriftPPM
 	w.heldNow = make([]lease.Tokens, len(w.regions))
 	w.noteDrift()
 	if err := w.addBudgets(); err != nil {
