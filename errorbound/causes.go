@@ -120,7 +120,7 @@ func (m *model) storeStep() Cause {
 	c.Inputs = []Input{lasting("store step", m.deploy.StoreStep), ratio("rate", m.rate)}
 	c.Formula = fmt.Sprintf("min(%s·%s, %d)", m.rateText(), policy.FormatDuration(m.deploy.StoreStep), ceil(m.heldByOne()))
 	c.Zero = "agents bound their store's clock by their own; slew stores' clocks instead of stepping them"
-	c.Assumption = "at most one such step in a window"
+	c.Assumption = "at most one such step in a window; a clock that is stepped back is not stepped forth again, or that is declared: a share installed meanwhile mints from too early an instant"
 	return c
 }
 

@@ -41,8 +41,11 @@ type Deployment struct {
 
 	// LedgerStep is the largest forward step of the database's clock that no
 	// replica sees, once in a window: at most 3 s, before the only replica
-	// starts. StoreStep is the largest of one store's clock that looks like a
-	// slow call, once in a window: agents take 50 ms and more for a step.
+	// starts. StoreStep is the largest of one store's clock that no agent sees,
+	// once in a window. Agents take 50 ms and more for a step. But one who saw
+	// the clock before it was stepped back, and again after it was set right, saw
+	// nothing: where stores' clocks are stepped back and forth, it is those 50 ms
+	// and Clocks.BackStep.
 	LedgerStep, StoreStep time.Duration
 
 	// AsyncLedger says that a fail-over of the database may lose commits that

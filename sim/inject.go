@@ -228,7 +228,8 @@ func (w *world) breakStore(f *Fault, r *region) {
 	case StepStoreClock:
 		c.ClockStepped++
 		r.clock.step(f.Step)
-		w.stepped(f.Step, regionstore.MaxLag)
+		w.stepped(f.Step, regionstore.MaxLag+r.behind)
+		r.behind = max(0, r.behind-f.Step)
 	case DriftStoreClock:
 		w.drift(f, r.clock)
 	}

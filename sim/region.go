@@ -26,6 +26,9 @@ type region struct {
 	// odd indexes; nil if there is none.
 	old   *regionmemory.Store
 	lives int
+	// behind is how far the store's clock was stepped back and not forward
+	// again: agents that saw it before do not see that it catches up.
+	behind time.Duration
 	// stalls counts the faults that stall the store; unknown is the probability
 	// that a step's answer is lost.
 	stalls   int

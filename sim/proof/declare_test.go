@@ -43,13 +43,25 @@ func declare(d *errorbound.Deployment, f *sim.Fault, o *sim.Options) {
 	case sim.SuspendAgent:
 		d.Suspended += agentsOf(f, &o.Topology)
 	case sim.StepStoreClock:
-		d.StoreStep = max(d.StoreStep, min(f.Step, hiddenStep))
+		d.StoreStep = max(d.StoreStep, min(f.Step, hiddenStep+behind(f, o)))
 	case sim.StepDatabaseClock:
 		d.LedgerStep = max(d.LedgerStep, unseen(f, o))
 	case sim.DatabaseFailover:
 		d.LedgerStep = max(d.LedgerStep, unseen(f, o))
 		d.AsyncLedger = d.AsyncLedger || f.Lag > 0
 	}
+}
+
+// behind is how far a region's store was stepped back before: catching up is
+// a step that agents do not see who saw it before that.
+func behind(f *sim.Fault, o *sim.Options) (back time.Duration) {
+	for i := range o.Faults {
+		k := &o.Faults[i]
+		if k.Kind == f.Kind && k.At < f.At && k.Step < 0 && (k.Region == f.Region || k.Region == "" || f.Region == "") {
+			back -= k.Step
+		}
+	}
+	return back
 }
 
 // unseen is how much of a step of the database's clock no allocator sees: the

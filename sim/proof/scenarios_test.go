@@ -207,6 +207,41 @@ func TestS19StoreClockStepsBack(t *testing.T) {
 	holds(t, o, "", func(c *sim.Coverage) int64 { return min(c.ClockStepped, c.Expired) })
 }
 
+// A share that is installed while its store's clock is behind mints from then
+// on: once the clock is right again, an agent that saw neither step takes that
+// for time that has passed.
+func TestS19StoreClockStepsBackAndForth(t *testing.T) {
+	o := backAndForth()
+	r := holds(t, o, errorbound.StoreStep, func(c *sim.Coverage) int64 { return min(c.ClockStepped, c.RowLost) })
+	if over := r.Budgets[0].Any.Over; over < 300 {
+		t.Errorf("%d above the contract; the step mints 500", over)
+	}
+	// The agent that was there meanwhile sees the second step.
+	o.Faults = o.Faults[:3]
+	if r := holds(t, o, errorbound.StoreStep, nil); r.Budgets[0].Any.Over > 0 {
+		t.Errorf("%d above the contract", r.Budgets[0].Any.Over)
+	}
+}
+
+func backAndForth() sim.Options {
+	o := small(1, policy.Budget{Contract: perSecond(1000, 2000), Strategy: policy.Static})
+	o.Topology.Declared = lease.Clocks{DriftPPM: 100, BackStep: 500 * ms, Quantum: 5 * ms}
+	o.Topology.Regions[0].Agents, o.MaxAgents = 2, 2
+	o.Budgets[0].Regions = allRegions(&o)
+	o.Length = 6 * second
+	o.Faults = []sim.Fault{
+		{Kind: sim.StepStoreClock, At: 4 * second, Step: -500 * ms},
+		{Kind: sim.LoseRow, At: 4*second + ms},
+		{Kind: sim.StepStoreClock, At: 4500 * ms, Step: 500 * ms},
+		{Kind: sim.PauseAgent, At: 4*second - ms, For: 503 * ms, Agent: 1},
+		{Kind: sim.KillAgent, At: 4499 * ms, Agent: 0},
+	}
+	everywhere(&o, sim.Phases{List: []sim.Phase{
+		phase(0, 100, false), {At: 3900 * ms, AtOnce: 3000, PerSecond: 2000}, phase(3990*ms, 50, false), phase(4505*ms, 4000, false), phase(5*second, 0, false),
+	}})
+	return o
+}
+
 func TestS20AgentStoppedForLongerThanALease(t *testing.T) {
 	holds(t, busy(sim.Fault{Kind: sim.PauseAgent, At: when, For: 6 * second, Agent: -1}), "", func(c *sim.Coverage) int64 { return min(c.AgentPaused, c.Expired) })
 }

@@ -89,14 +89,20 @@ func (d *draw) step(f *sim.Fault) bool {
 		return false
 	}
 	f.Step = d.span(0, 10*time.Second)
-	switch d.IntN(3) {
-	case 0:
-		f.Step = -d.o.Topology.Declared.BackStep
-	case 1:
-		f.Step = d.span(0, 60*time.Millisecond)
-	}
 	if f.Region == "" {
 		f.Region = d.o.Topology.Regions[0].Name
+	}
+	switch d.IntN(4) {
+	case 0:
+		f.Step = -d.o.Topology.Declared.BackStep
+	case 1: // and forth
+		forth := *f
+		forth.Step = d.o.Topology.Declared.BackStep
+		f.Step = -forth.Step
+		forth.At += d.span(10*time.Millisecond, 3*time.Second)
+		d.o.Faults = append(d.o.Faults, forth)
+	case 2:
+		f.Step = d.span(0, 60*time.Millisecond)
 	}
 	return true
 }
