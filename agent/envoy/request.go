@@ -42,7 +42,7 @@ type part struct {
 func read(m *ratelimitv3.RateLimitRequest) (*request, error) {
 	domain, descriptors := m.GetDomain(), m.GetDescriptors()
 	switch {
-	case !matchable(domain):
+	case domain == "" || len(domain) > agent.MaxWord:
 		return nil, lease.Errorf(lease.Invalid, "domain", "must be 1 to %d bytes", agent.MaxWord)
 	case len(descriptors) == 0:
 		return nil, lease.Errorf(lease.Invalid, "descriptors", "none given")
@@ -88,15 +88,12 @@ func hits(d *commonv3.RateLimitDescriptor, all uint32) (lease.Tokens, *lease.Err
 func pairs(d *commonv3.RateLimitDescriptor, domain agent.Descriptor) []agent.Descriptor {
 	out := make([]agent.Descriptor, 0, len(d.GetEntries())+1)
 	for _, e := range d.GetEntries() {
-		if key, value := e.GetKey(), e.GetValue(); key != domainKey && matchable(key) && matchable(value) {
-			out = append(out, agent.Descriptor{Key: key, Value: value})
+		if e.GetKey() != domainKey {
+			out = append(out, agent.Descriptor{Key: e.GetKey(), Value: e.GetValue()})
 		}
 	}
 	return append(out, domain)
 }
-
-// matchable reports whether a budget's match may have this word.
-func matchable(word string) bool { return len(word) >= 1 && len(word) <= agent.MaxWord }
 
 // match finds the budgets of every descriptor, and what each is charged.
 func (q *request) match(a Agent) {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/agent/envoy"
 	agenthttp "github.com/ration-dev/ration/agent/http"
 	agentrpc "github.com/ration-dev/ration/agent/rpc"
 	"github.com/ration-dev/ration/lease"
@@ -132,6 +133,14 @@ func (a *Agent) Check(ctx context.Context, c agent.Check) (agent.Answer, error) 
 	return answer, err
 }
 
+// Match is agent.Runner's.
+func (a *Agent) Match(have []agent.Descriptor, to []*policy.Budget) []*policy.Budget {
+	return a.runner.Match(have, to)
+}
+
+// State is agent.Runner's.
+func (a *Agent) State(budget string) (agent.Answer, bool) { return a.runner.State(budget) }
+
 // Runner is the agent itself, to look into.
 func (a *Agent) Runner() *agent.Runner { return a.runner }
 
@@ -157,6 +166,7 @@ func (a *Agent) start() error {
 	var err error
 	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, &a.panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
 		agentrpc.NewServer(a, &a.runner.Stats().Invalid).Register(r)
+		envoy.NewServer(a, &a.runner.Stats().Invalid).Register(r)
 	}, grpc.MaxRecvMsgSize(agentrpc.MaxMessage))
 	if err != nil {
 		return err
