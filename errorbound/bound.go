@@ -109,6 +109,9 @@ func bound(m, risk *model, cut Cause) Bound {
 		risk.localStores(), risk.localProcesses(), risk.suspension(), risk.staleStore(), risk.regranted(), risk.ledgerLoss(),
 	}
 	b.Causes = append(b.Causes, m.never()...)
+	if m.quota {
+		b.Causes = append(b.Causes, risk.windowEdge())
+	}
 	b.Total = total(b.Causes)
 	return b
 }

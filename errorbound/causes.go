@@ -299,7 +299,21 @@ func (m *model) never() []Cause {
 	}
 	if m.quota {
 		zero[2].Zero = "late totals are credited once, to the window they were cut from, whose pool never mints"
-		zero = append(zero, Cause{Name: WindowEdge, Zero: "a lease's deadline is never later than its window's end less the guard"})
 	}
 	return zero
+}
+
+// windowEdge: a step of the calendar's clock brings the end of a window before
+// the deadlines of its leases, which may be all of it.
+func (m *model) windowEdge() Cause {
+	c := Cause{Name: WindowEdge, Zero: "a lease's deadline is never later than its window's end less the guard"}
+	if max(m.deploy.CalendarStep, m.deploy.LedgerStep) == 0 {
+		return c
+	}
+	c.Tokens = ceil(m.ceiling)
+	c.Formula = each(m.pools, "%d", m.burst)
+	c.Inputs = []Input{lasting("calendar step", max(m.deploy.CalendarStep, m.deploy.LedgerStep)), tokens("quota", m.burst)}
+	c.Zero = "slew the database's clock instead of stepping it"
+	c.Assumption = "at most one such step over the beginning of a window; leases of the window before live on for at most lease.ttl"
+	return c
 }

@@ -47,6 +47,10 @@ type Deployment struct {
 	// nothing: where stores' clocks are stepped back and forth, it is those 50 ms
 	// and Clocks.BackStep.
 	LedgerStep, StoreStep time.Duration
+	// CalendarStep is the largest forward step of the database's clock, seen or
+	// not, as at a fail-over to a server whose clock is ahead. Only quotas mind:
+	// their windows follow the clock as it stands.
+	CalendarStep time.Duration
 
 	// AsyncLedger says that a fail-over of the database may lose commits that
 	// were answered, once in the life of a lease.
@@ -118,6 +122,7 @@ func (d Deployment) Validate() error {
 		{"store_lag", d.StoreLag},
 		{"ledger_step", d.LedgerStep},
 		{"store_step", d.StoreStep},
+		{"calendar_step", d.CalendarStep},
 		{"rtt", d.RTT},
 		{"outage", d.Outage},
 	}

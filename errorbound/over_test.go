@@ -118,7 +118,7 @@ func TestQuotas(t *testing.T) {
 		Name: "q", Contract: policy.Contract{Quota: policy.Quota{N: 9000, Per: policy.Day}},
 		Regions: []policy.Region{{Name: "eu"}, {Name: "us"}},
 	}
-	d := errorbound.Deployment{LedgerStep: second, StoreStep: second, Suspended: 1}
+	d := errorbound.Deployment{StoreStep: second, Suspended: 1}
 	d.ReplicatedStores = true
 	for _, c := range []struct {
 		note  string
@@ -140,6 +140,21 @@ func TestQuotas(t *testing.T) {
 		if bound.Total != c.total || bound.Window != 0 || bound.Contract != 9000 {
 			t.Errorf("%s: total %d of %d in %v, want %d of 9000\n%+v", c.note, bound.Total, bound.Contract, bound.Window, c.total, bound.Causes)
 		}
+	}
+}
+
+// A quota's windows follow the database's clock as it stands: a step over the
+// end of one leaves all that is out of it to be spent in the next.
+func TestACalendarThatStepsCostsAWindow(t *testing.T) {
+	q := policy.Budget{Name: "q", Contract: policy.Contract{Quota: policy.Quota{N: 9000, Per: policy.Day}}}
+	for _, d := range []errorbound.Deployment{{CalendarStep: time.Microsecond}, {LedgerStep: second}} {
+		if bound := over(t, normal(t, q), d, 0); bound.Of(errorbound.WindowEdge) != 9000 || bound.Total != 9000 {
+			t.Errorf("%+v", bound.Causes)
+		}
+	}
+	q.Strategy, q.Regions = policy.Independent, []policy.Region{{Name: "eu"}, {Name: "us"}}
+	if bound := over(t, normal(t, q), errorbound.Deployment{CalendarStep: second}, 0); bound.Of(errorbound.WindowEdge) != 2*9000 {
+		t.Errorf("%+v", bound.Causes)
 	}
 }
 

@@ -158,6 +158,9 @@ func (b *budget) roll() {
 	if first || b.policy.Deleted {
 		return
 	}
+	if b.w.db.jumped { // else the leases of the window before are over
+		b.blame.stepped += b.outstanding()
+	}
 	for _, k := range [...]*bucket{&b.ideal, &b.fed, &b.police} {
 		k.level, k.carry = q.N, 0
 	}

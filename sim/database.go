@@ -24,6 +24,8 @@ type database struct {
 	unknown float64
 	rand    *rand.Rand
 	writes  int64
+	// jumped is set once the clock was stepped forward.
+	jumped bool
 }
 
 func newDatabase(w *world) *database {

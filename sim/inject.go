@@ -247,8 +247,7 @@ func (w *world) breakDatabase(f *Fault) {
 		w.ends(f, func() { db.unknown = before })
 	case StepDatabaseClock:
 		w.coverage.ClockStepped++
-		db.clock.step(f.Step)
-		w.stepped(f.Step, w.db.unseen())
+		db.step(f.Step)
 	case DriftDatabaseClock:
 		w.drift(f, db.clock)
 	}
@@ -277,6 +276,12 @@ func (w *world) stepped(d, unseen time.Duration) {
 		}
 		b.blame.stepped += n
 	}
+}
+
+func (db *database) step(d time.Duration) {
+	db.clock.step(d)
+	db.jumped = db.jumped || d > 0
+	db.w.stepped(d, db.unseen())
 }
 
 // unseen is how far the database's clock can jump without an allocator that
@@ -314,8 +319,7 @@ func (w *world) injectFailover(f *Fault) {
 		}
 		if f.Step != 0 {
 			w.coverage.ClockStepped++
-			w.db.clock.step(f.Step)
-			w.stepped(f.Step, w.db.unseen())
+			w.db.step(f.Step)
 		}
 	}))
 }
@@ -336,6 +340,15 @@ func (w *world) loseCommits(old *ledgermemory.Snapshot) {
 		ttl := max(b.policy.TTL, b.policy.ShareTTL)
 		b.excused = w.now + ttl + w.declared.Guard(ttl)
 	}
+}
+
+func (b *budget) outstanding() (n lease.Tokens) {
+	if s := b.w.db.mem.Peek(b.name); s != nil {
+		for i := range s.Pools {
+			n += s.Pools[i].Outstanding
+		}
+	}
+	return n
 }
 
 func (b *budget) available() (n lease.Tokens) {

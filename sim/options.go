@@ -68,7 +68,8 @@ type Bound struct {
 	// Window bounds every window of length w, over which the contract does not
 	// change.
 	Window func(w time.Duration) lease.Tokens
-	// Lifetime bounds the first t of the run; nil compares nothing.
+	// Lifetime bounds the first t of the run; nil compares nothing. A quota has
+	// none: it may exceed each of its windows.
 	Lifetime func(t time.Duration) lease.Tokens
 }
 

@@ -46,8 +46,10 @@ func declare(d *errorbound.Deployment, f *sim.Fault, o *sim.Options) {
 		d.StoreStep = max(d.StoreStep, min(f.Step, hiddenStep+behind(f, o)))
 	case sim.StepDatabaseClock:
 		d.LedgerStep = max(d.LedgerStep, unseen(f, o))
+		d.CalendarStep = max(d.CalendarStep, f.Step)
 	case sim.DatabaseFailover:
 		d.LedgerStep = max(d.LedgerStep, unseen(f, o))
+		d.CalendarStep = max(d.CalendarStep, f.Step)
 		d.AsyncLedger = d.AsyncLedger || f.Lag > 0
 	}
 }
@@ -100,7 +102,7 @@ func promise(o *sim.Options) (map[string]sim.Bound, error) {
 			return nil, err
 		}
 		bound := sim.Bound{Window: func(w time.Duration) lease.Tokens { return worst(list, d, w).Total }}
-		if len(list) == 1 {
+		if len(list) == 1 && !b.Contract.IsQuota() { // each of a quota's windows has the bound for itself
 			bound.Lifetime = func(t time.Duration) lease.Tokens {
 				// A pool starts with its burst, so the float, which is only room,
 				// adds nothing to a lifetime.
@@ -183,7 +185,7 @@ func declaredCause(o *sim.Options, budget string, cause sim.CauseName) bool {
 	case sim.CauseRounding:
 		return of(errorbound.Rounding)
 	case sim.CauseStep:
-		return of(errorbound.LedgerStep, errorbound.StoreStep)
+		return of(errorbound.LedgerStep, errorbound.StoreStep, errorbound.WindowEdge)
 	case sim.CauseLocal:
 		return of(errorbound.LocalStores)
 	case sim.CauseRegrant:

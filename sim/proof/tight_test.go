@@ -127,6 +127,7 @@ func attacks() []tight {
 		{cause: errorbound.LocalProcesses, w: 14 * second, percent: 90, run: attackLocalProcesses},
 		{cause: errorbound.Suspension, w: 10 * ms, percent: 70, run: attackSuspension, why: "a process takes an eighth of what it last saw in the wallet, which then lacks what it and others have taken already"},
 		{cause: errorbound.RegrantedShare, w: second / 5, percent: 90, run: attackRegrant},
+		{cause: errorbound.WindowEdge, w: 12 * second, percent: 90, run: attackWindowEdge},
 		{cause: errorbound.LedgerLoss, w: 25 * second, percent: 90, run: attackLedgerLoss},
 	}
 }
@@ -283,5 +284,20 @@ func attackLedgerLoss() sim.Options {
 	o.Length = 30 * second
 	load(&o, "a", sim.Constant{PerSecond: 300})
 	load(&o, "b", sim.Phases{List: []sim.Phase{phase(3*second+50*ms, 300, true)}})
+	return o
+}
+
+// A request that costs nearly all of a quota has given up when its tokens
+// come. Then the database's clock jumps into the next window: the region spends
+// them there, and what that window has.
+func attackWindowEdge() sim.Options {
+	o := small(1, policy.Budget{Contract: policy.Contract{Quota: policy.Quota{N: 3000, Per: policy.Hour, Zone: "UTC"}}, TTL: 3 * second})
+	o.Topology.Regions[0].Up, o.Topology.Regions[0].Down = sim.RTT(200 * ms)
+	o.Epoch = lease.Time(1_800_000_000_000_000).Add(-time.Minute)
+	o.Faults = []sim.Fault{{Kind: sim.StepDatabaseClock, At: 2230 * ms, Step: 59 * second}}
+	o.Length = 14 * second
+	load(&o, "a", sim.Phases{List: []sim.Phase{phase(0, 10, false), phase(2240*ms, 3000, true)}})
+	load(&o, "a", sim.Phases{List: []sim.Phase{{At: 2 * second, AtOnce: 1}}})
+	o.Workloads[1].Name, o.Workloads[1].Cost.Fixed = "large", 2990
 	return o
 }

@@ -23,7 +23,7 @@ func (s *Scenario) bounds(o sim.Options) (map[string]sim.Bound, error) {
 			return nil, err
 		}
 		bound := sim.Bound{Window: func(w time.Duration) lease.Tokens { return worst(versions, d, w) }}
-		if len(versions) == 1 && !repeats(o.Faults) {
+		if len(versions) == 1 && !b.Contract.IsQuota() && !repeats(o.Faults) { // a quota's windows have each their own
 			one := versions[0]
 			bound.Lifetime = func(t time.Duration) lease.Tokens { return lifetime(one, d, t) }
 		}
@@ -134,8 +134,10 @@ func declare(d *errorbound.Deployment, f sim.Fault, t sim.Topology) {
 		d.StoreStep = max(d.StoreStep, min(f.Step, storeStep))
 	case sim.StepDatabaseClock:
 		d.LedgerStep = max(d.LedgerStep, min(f.Step, ledgerStep))
+		d.CalendarStep = max(d.CalendarStep, f.Step)
 	case sim.DatabaseFailover:
 		d.LedgerStep = max(d.LedgerStep, min(f.Step, ledgerStep))
+		d.CalendarStep = max(d.CalendarStep, f.Step)
 		d.AsyncLedger = d.AsyncLedger || f.Lag > 0
 	case sim.Partition, sim.CutReplies, sim.CutRequests, sim.DatabaseDown, sim.KillAllocator:
 		d.Outage = max(d.Outage, f.For)
