@@ -263,7 +263,8 @@ func (m *model) regranted() Cause {
 		case policy.Static:
 			times = 1
 		}
-		c.Formula = each(times, "ceil(%d + %d + %s·%s·(1 + %s))", m.burst, float, m.rateText(), policy.FormatDuration(m.isolated()), m.rho())
+		c.Formula = each(times, "ceil(%d + %d + %s·%s·(1 + %s))", m.burst, float, m.rateText(),
+			policy.FormatDuration(m.budget.RegrantWindow(m.deploy.Deployment, m.window)), m.rho())
 	}
 	return c
 }

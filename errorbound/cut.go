@@ -62,6 +62,7 @@ func worse(a, b policy.Budget) policy.Budget {
 	w.Contract.Burst = max(a.Contract.Burst, b.Contract.Burst)
 	w.Contract.Quota.N = max(a.Contract.Quota.N, b.Contract.Quota.N)
 	w.Float = max(a.Float, b.Float)
+	w.TTL, w.ShareTTL = max(a.TTL, b.TTL), max(a.ShareTTL, b.ShareTTL)
 	if a.Strategy != b.Strategy {
 		w.Strategy = policy.Dynamic
 	}

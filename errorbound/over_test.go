@@ -75,10 +75,11 @@ func TestWorkedExample(t *testing.T) {
 			errorbound.LocalProcesses, 3 * 10, 3 + 120 + 30,
 		},
 		// An old primary for half a second: 20 + 10·2·1.001 + 10·0.5·1.001 of the
-		// allowance, and 1000 + 1000·0.5·1.001 of a share, three times.
+		// allowance, and 1000 + 1000·2·1.001 of a share, three times: for longer
+		// than the window, as its ttl of 3 s comes after the isolation.
 		{"isolated primaries", policy.Dynamic, func(b *policy.Budget) { b.OnFailure = local }, func(d *errorbound.Deployment) {
 			d.ReplicatedStores, d.StoreIsolation = true, second/2
-		}, errorbound.RegrantedShare, 3 * 1501, 3 + 3*45 + 3*1501},
+		}, errorbound.RegrantedShare, 3 * 3002, 3 + 3*45 + 3*3002},
 		{"isolated primaries of a static split", policy.Static, nil, func(d *errorbound.Deployment) {
 			d.ReplicatedStores, d.StoreIsolation = true, second/2
 		}, errorbound.RegrantedShare, 1501, 3 + 1501},
@@ -201,7 +202,7 @@ func TestOverCutKeepsTheOldAllowance(t *testing.T) {
 	d := errorbound.Deployment{}
 	d.ReplicatedStores, d.StoreIsolation = true, second/2
 	bound, err := errorbound.OverCut(before, after, d, 2*second)
-	if err != nil || bound.Of(errorbound.LocalStores) != 3*45 || bound.Of(errorbound.RegrantedShare) != 3*1501 {
+	if err != nil || bound.Of(errorbound.LocalStores) != 3*45 || bound.Of(errorbound.RegrantedShare) != 3*3002 {
 		t.Errorf("%+v, %v", bound, err)
 	}
 }

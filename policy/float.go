@@ -123,24 +123,29 @@ func (b Budget) LocalSurcharge(d Deployment, regions int, w time.Duration) (stor
 	return times(floor(store), regions), times(floor(process), regions)
 }
 
-// RegrantSurcharge is the most that isolated old primaries could spend within
-// w of shares that were regranted meanwhile, if each region's store fails over
-// once: what the share held, at most its cap, and what it goes on minting
-// while the old primary accepts writes. It is 0 with standalone stores, whose
-// restart proves the balance gone, with Wait, and for a quota, which has no
-// shares.
+// RegrantSurcharge is the most that could be spent within w of shares that
+// were regranted while a primary still serves them, if each region's store
+// fails over once: what the share held, at most its cap, and what it goes on
+// minting while the old primary accepts writes. It is 0 with standalone stores,
+// whose restart proves the balance gone, with Wait, and for a quota, which has
+// no shares.
 //
 // The parts of a static budget are fixed, so all regions' together are one
 // contract; those of an independent one are a contract each. A dynamic
 // budget's rate and caps move on as soon as they are regranted, so that each
 // region's may have been all there is.
+//
+// Either primary may ask for the other's share: neither can tell whether its
+// row was lost or it was replaced. So the share that the ledger has taken back
+// may be the new primary's, which mints until it is told so or dies, a ttl
+// after the last time that the old one could ask. Where parts are fixed, what
+// was granted in its place stays counted for at least as long, and nothing
+// mints it.
 func (b Budget) RegrantSurcharge(d Deployment, regions int, w time.Duration) lease.Tokens {
 	if !d.ReplicatedStores || b.OnStoreLoss != Regrant || b.Contract.IsQuota() {
 		return 0
 	}
-	if d.StoreIsolation > 0 {
-		w = min(w, d.StoreIsolation)
-	}
+	w = b.RegrantWindow(d, w)
 	share := new(big.Rat).Mul(minted(b.Contract.Rate, w), big.NewRat(1_000_000+d.Clocks.DriftPPM, 1_000_000))
 	share.Add(share, tokensRat(b.Contract.Burst))
 	switch b.Strategy {
@@ -150,6 +155,17 @@ func (b Budget) RegrantSurcharge(d Deployment, regions int, w time.Duration) lea
 		share.Add(share, tokensRat(b.Float))
 	}
 	return times(ceil(share), regions)
+}
+
+// RegrantWindow is how long within w a share may mint that was regranted.
+func (b Budget) RegrantWindow(d Deployment, w time.Duration) time.Duration {
+	switch {
+	case d.StoreIsolation == 0:
+		return w
+	case b.Strategy == Dynamic:
+		return min(w, d.StoreIsolation+b.TTL)
+	}
+	return min(w, d.StoreIsolation)
 }
 
 func least(a, b *big.Rat) *big.Rat {

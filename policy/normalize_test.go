@@ -130,10 +130,10 @@ func TestFloatLeavesRoomForTheDeployment(t *testing.T) {
 			func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 500*time.Millisecond }, 197 - 2*70,
 		},
 		// 50 % of 102,000 are 51,000; drift 100, rounding 1, and two shares of
-		// ceil(2000 + float + 1000·10·1.001) each.
+		// ceil(2000 + float + 1000·(10 + 10)·1.001) each: the isolation and a ttl.
 		{"regrants", func(b *policy.Budget) {
 			b.OnFailure, b.OverAdmission = policy.Failure{}, policy.OverAdmission{MilliPercent: 50_000, Within: 100 * time.Second}
-		}, func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 10*time.Second }, (51_000 - 101 - 2*12_010) / 3},
+		}, func(d *policy.Deployment) { d.ReplicatedStores, d.StoreIsolation = true, 10*time.Second }, (51_000 - 101 - 2*22_020) / 3},
 	} {
 		b, d := search(t), policy.DefaultDeployment()
 		if c.budget != nil {

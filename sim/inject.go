@@ -342,6 +342,15 @@ func (w *world) loseCommits(old *ledgermemory.Snapshot) {
 	}
 }
 
+// longestLife is how long the ledger may count a lease after its last word.
+func (w *world) longestLife() (life time.Duration) {
+	for _, b := range w.budgets {
+		ttl := max(b.policy.TTL, b.policy.ShareTTL)
+		life = max(life, ttl+w.declared.Guard(ttl))
+	}
+	return life
+}
+
 func (b *budget) outstanding() (n lease.Tokens) {
 	if s := b.w.db.mem.Peek(b.name); s != nil {
 		for i := range s.Pools {
@@ -402,6 +411,7 @@ func (w *world) injectStore(f *Fault, r *region) {
 		r.store.Restore(copied)
 		if f.Isolated > 0 {
 			r.old = old
+			r.rivalry = w.now + f.Isolated + w.longestLife()
 			w.after(f.Isolated, call(func() { r.old = nil }))
 		}
 	}))

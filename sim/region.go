@@ -24,8 +24,11 @@ type region struct {
 	store *regionmemory.Store
 	// old is a primary that was replaced and goes on serving the agents with
 	// odd indexes; nil if there is none.
-	old   *regionmemory.Store
-	lives int
+	old *regionmemory.Store
+	// rivalry is until when a share may still be spent that one primary asked
+	// to have regranted while another one served it.
+	rivalry time.Duration
+	lives   int
 	// behind is how far the store's clock was stepped back and not forward
 	// again: agents that saw it before do not see that it catches up.
 	behind time.Duration

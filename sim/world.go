@@ -561,14 +561,9 @@ func (w *world) held(b *budget) []lease.Tokens {
 
 // heldIn is what one region could spend; without what is declared, if strict.
 func (b *budget) heldIn(r *region, strict bool) lease.Tokens {
-	v := r.store.Peek(b.name)
-	n := v.Live[0] + v.Live[1] + v.Live[2]
+	n := b.liveIn(r, r.store, strict)
 	if r.old != nil {
-		v := r.old.Peek(b.name)
-		if !strict || b.policy.OnStoreLoss != policy.Regrant {
-			n += v.Live[0] + v.Live[1]
-		}
-		n += v.Live[2]
+		n += b.liveIn(r, r.old, strict)
 	}
 	for _, s := range r.agents {
 		p := s.process
@@ -578,6 +573,32 @@ func (b *budget) heldIn(r *region, strict bool) lease.Tokens {
 		n += p.decider.Prefetched(b.name, p.now())
 	}
 	return n
+}
+
+// liveIn is what can be taken from a store's row; without the shares that were
+// regranted while there were two primaries, if strict.
+func (b *budget) liveIn(r *region, store *regionmemory.Store, strict bool) (n lease.Tokens) {
+	v := store.Peek(b.name)
+	for k, live := range v.Live {
+		if strict && live > 0 && b.w.now < r.rivalry && b.regranted(v.Row.Leases[k].Incarnation) {
+			continue
+		}
+		n += live
+	}
+	return n
+}
+
+// regranted reports whether the ledger has granted another share in this
+// one's place.
+func (b *budget) regranted(inc lease.Incarnation) bool {
+	if s := b.w.db.mem.Peek(b.name); s != nil {
+		for i := range s.Leases {
+			if l := &s.Leases[i]; l.Incarnation == inc {
+				return l.Ending == allocation.Regranted
+			}
+		}
+	}
+	return false
 }
 
 // woke reports whether the process may still hold what it prefetched before
@@ -607,7 +628,7 @@ func (b *budget) class(a agent.Answer, p *process) CauseName {
 		return ""
 	case a.Mode == agent.FromLocal && b.locally:
 		return CauseLocal
-	case p.gate.isolated() && b.regrants() && b.mayHaveShare(p.region.old):
+	case p.w.now < p.region.rivalry && b.mayBeRegranted(p):
 		return CauseRegrant
 	case a.Mode == agent.FromPrefetch && p.woke():
 		return CauseSuspended
@@ -618,13 +639,15 @@ func (b *budget) class(a agent.Answer, p *process) CauseName {
 // regrants reports whether shares of a lost store are granted anew at once.
 func (b *budget) regrants() bool { return b.policy.OnStoreLoss == policy.Regrant }
 
-// mayHaveShare reports whether what a replaced primary spends may come from a
-// share. A lump is none of regrant's concern: the ledger counts it until it has
-// expired, whoever spends it.
-func (b *budget) mayHaveShare(old *regionmemory.Store) bool {
-	row := old.Peek(b.name).Row
+// mayBeRegranted reports whether what a process spends may come from a share
+// that was regranted, or will be: of a replaced primary any, of the new one a
+// share that the old one has asked for. A lump is none of regrant's concern: the
+// ledger counts it until it has expired, whoever spends it.
+func (b *budget) mayBeRegranted(p *process) bool {
+	row := p.gate.store().Peek(b.name).Row
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
-		if kind.IsShare() && row.Leases[kind-1].Deadline != 0 {
+		l := &row.Leases[kind-1]
+		if kind.IsShare() && l.Deadline != 0 && (p.gate.isolated() && b.regrants() || b.regranted(l.Incarnation)) {
 			return true
 		}
 	}
