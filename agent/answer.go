@@ -45,14 +45,20 @@ func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) (res
 		return d.windowLeft(e, b)
 	}
 	e.mu.Lock()
-	rate, full := e.last.X, e.last.Beta
+	rate, full := e.fills(b)
 	e.mu.Unlock()
-	if full <= 0 || rate.Zero() {
-		rate, full = b.Contract.Rate, b.Contract.Burst
-	}
 	wait, _ := rate.TimeFor(full-remaining, 0)
 	window, _ = b.Contract.Rate.TimeFor(b.Contract.Burst, 0)
 	return ceilMillis(wait), window
+}
+
+// fills says what is refilled at which rate: the region's share, else the
+// bucket. The entry's mutex is held.
+func (e *entry) fills(b *policy.Budget) (rate lease.Rate, full lease.Tokens) {
+	if e.last.Beta > 0 && !e.last.X.Zero() {
+		return e.last.X, e.last.Beta
+	}
+	return b.Contract.Rate, b.Contract.Burst
 }
 
 // windowLeft asks the calendar once per window.

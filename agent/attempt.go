@@ -302,10 +302,7 @@ func (a *attempt) hold(l *lot, sent, got time.Duration) {
 	first := len(e.pocket.parts)
 	e.pocket.add(l.result.Parts, sent, got, true)
 	for _, q := range e.pocket.parts[first:] {
-		a.holds = append(a.holds, held{
-			entry: e, kind: q.kind, incarnation: q.incarnation, generation: q.generation,
-			tokens: q.held, deadline: q.deadline,
-		})
+		a.holds = append(a.holds, held{entry: e, part: q, tokens: q.held})
 	}
 }
 

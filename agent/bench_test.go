@@ -12,8 +12,8 @@ import (
 	"github.com/ration-dev/ration/policy"
 )
 
-// hot is a Decider whose pocket for every named budget never runs out.
-func hot(tb testing.TB, names ...string) *Decider {
+// prefilled is a Decider whose pocket for every named budget never runs out.
+func prefilled(tb testing.TB, names ...string) *Decider {
 	budgets := make([]policy.Budget, 0, len(names))
 	for _, n := range names {
 		budgets = append(budgets, bucket(n, 1_000_000, lease.MaxTokens, policy.Dynamic))
@@ -22,7 +22,7 @@ func hot(tb testing.TB, names ...string) *Decider {
 	d := NewDecider(Options{Now: func() time.Duration { return time.Since(start) }}, &Stats{}, func(Urgent) {})
 	d.SetBudgets(budgets)
 	for _, n := range names {
-		d.entry(n).pocket.parts = []part{{free: lease.MaxTokens, deadline: 1 << 62}}
+		d.entry(n).pocket.parts = []*part{newPart(lease.MaxTokens, 1<<62)}
 	}
 	return d
 }
@@ -36,9 +36,9 @@ func checkOf(n int) Check {
 	return c
 }
 
-// hotMatching is hot with one pair per budget, so that a request can match n.
+// hotMatching is prefilled with one pair per budget, so that a request can match n.
 func hotMatching(tb testing.TB, n, others int) *Decider {
-	d := hot(tb)
+	d := prefilled(tb)
 	var budgets []policy.Budget
 	for i := range n {
 		b := bucket(fmt.Sprintf("acme/%d", i), 1_000_000, lease.MaxTokens, policy.Dynamic)
@@ -52,7 +52,7 @@ func hotMatching(tb testing.TB, n, others int) *Decider {
 	}
 	d.SetBudgets(budgets)
 	for i := range n {
-		d.entry(fmt.Sprintf("acme/%d", i)).pocket.parts = []part{{free: lease.MaxTokens, deadline: 1 << 62}}
+		d.entry(fmt.Sprintf("acme/%d", i)).pocket.parts = []*part{newPart(lease.MaxTokens, 1<<62)}
 	}
 	return d
 }

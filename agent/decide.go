@@ -22,18 +22,21 @@ const pollEvery = 10 * time.Millisecond
 // Begin decides c, or hands back a Pending when the decision must wait for
 // tokens from afar. The error is a *lease.Error that names the offending
 // field of c.
-func (d *Decider) Begin(ctx context.Context, c Check) (Answer, *Pending, error) {
-	start := d.opt.Now()
+func (d *Decider) Begin(ctx context.Context, c Check) (a Answer, p *Pending, err error) {
 	if err := c.Validate(); err != nil {
 		d.stats.Invalid.Add(1)
-		return Answer{}, nil, err
+		return a, nil, err
 	}
 	var room [8]*entry
 	matched, err := d.match(&c, room[:0])
 	if err != nil {
 		d.stats.Invalid.Add(1)
-		return Answer{}, nil, err
+		return a, nil, err
 	}
+	if len(matched) == 1 && c.RequestID == "" && d.fromHot(matched[0], c.Cost, &a) {
+		return a, nil, nil
+	}
+	start := d.opt.Now()
 	if a, ok := d.decideHere(&c, matched, start); ok {
 		d.count(start, a)
 		return a, nil, nil
@@ -137,9 +140,9 @@ func (d *Decider) offer(matched []*entry, c *Check, now time.Duration) (answer A
 	return answer, denied
 }
 
-// fromPocket is the hot path: one budget, whose tokens are in this process's
-// memory. The token is taken first and the clock read afterwards; a late one
-// is discarded.
+// fromPocket decides one budget whose tokens are in this process's memory, and
+// makes the next decisions hot. The token is taken first and the clock read
+// afterwards; a late one is discarded.
 func (d *Decider) fromPocket(e *entry, cost lease.Tokens, now time.Duration) (Answer, bool) {
 	e.mu.Lock()
 	deadline, ok := e.pocket.spend(cost, now)
@@ -156,6 +159,7 @@ func (d *Decider) fromPocket(e *entry, cost lease.Tokens, now time.Duration) (An
 	e.pocket.touched = now
 	remaining := e.pocket.live(now) + e.last.Live
 	e.mu.Unlock()
+	d.heat(e, now)
 	return allowed(d.answer(e, now, remaining), FromPrefetch), true
 }
 
@@ -195,7 +199,7 @@ func (d *Decider) fromPockets(matched []*entry, c *Check, now time.Duration) (An
 
 func late(holds []held, now time.Duration) bool {
 	for i := range holds {
-		if now >= holds[i].deadline {
+		if now >= holds[i].part.deadline {
 			return true
 		}
 	}
@@ -206,7 +210,7 @@ func release(holds []held, used bool) {
 	for i := range holds {
 		h := &holds[i]
 		h.entry.mu.Lock()
-		h.entry.pocket.release(h, used)
+		h.release(used)
 		h.entry.mu.Unlock()
 	}
 }

@@ -613,8 +613,14 @@ func TestLocalAllOrNone(t *testing.T) {
 	}
 }
 
-// A process that is late discards what it prefetched.
+// A process that is late discards what it prefetched, whether it took it with
+// the mutex or without.
 func TestLatePrefetchIsDiscarded(t *testing.T) {
+	t.Run("hot", func(t *testing.T) { latePrefetch(t, true) })
+	t.Run("with the mutex", func(t *testing.T) { latePrefetch(t, false) })
+}
+
+func latePrefetch(t *testing.T, hot bool) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 1000, lease.State{})
 	e := b.decider.entry("acme/x")
@@ -625,7 +631,12 @@ func TestLatePrefetchIsDiscarded(t *testing.T) {
 	}
 	before := b.live("acme/x")
 	b.step = lease.ProcessDeadline / 2 // the pause falls between take and clock
-	e.pocket.parts[0].deadline = b.now + 3*b.step/2
+	readings := 1
+	if !hot {
+		e.hot.Store(nil)
+		readings = 2 // the first one is from before
+	}
+	e.pocket.parts[0].deadline = b.now + time.Duration(readings)*b.step - 1
 	a := b.decide(named(1, "acme/x"))
 	if b.stats.Discarded.Load() != 1 || a.Outcome != Allowed || a.Mode != FromStore {
 		t.Errorf("%+v, %d discarded", a, b.stats.Discarded.Load())

@@ -83,7 +83,9 @@ type Decider struct {
 	stats   *Stats
 	primary *primaries
 	urgent  func(Urgent)
-	index   atomic.Pointer[index]
+	// observed is set where somebody wants to know how long decisions take.
+	observed bool
+	index    atomic.Pointer[index]
 
 	mu sync.Mutex
 	// used lists the entries that decisions touched lately or that have tokens
@@ -94,8 +96,11 @@ type Decider struct {
 // NewDecider returns a Decider that knows no budget yet, and so decides
 // nothing. urgent is called from deciding goroutines and must not block.
 func NewDecider(opt Options, stats *Stats, urgent func(Urgent)) *Decider {
+	observed := opt.Observer != nil
 	opt = opt.withDefaults()
-	return &Decider{opt: opt, stats: stats, primary: newPrimaries(opt.Clocks), urgent: urgent}
+	return &Decider{
+		opt: opt, stats: stats, primary: newPrimaries(opt.Clocks), urgent: urgent, observed: observed,
+	}
 }
 
 // SetBudgets replaces the budgets by those given: entries of budgets that
@@ -117,6 +122,7 @@ func (d *Decider) SetBudgets(budgets []policy.Budget) {
 			e.policy.Store(b)
 			e.mu.Lock()
 			e.hint.Refused, e.hint.Final, e.windowEnd = lease.Enough, 0, 0
+			e.hot.Store(nil)
 			e.wake()
 			e.mu.Unlock()
 		}

@@ -19,6 +19,10 @@ type entry struct {
 	// the entry stands in the Decider's list of used ones.
 	lastUsed atomic.Int64
 	inUse    atomic.Bool
+	// hot is set while tokens in memory can be spent without the mutex.
+	hot atomic.Pointer[hot]
+	// served counts hot decisions that no Stats have yet.
+	served atomic.Int64
 
 	mu     sync.Mutex
 	pocket pocket
@@ -99,6 +103,7 @@ func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.hot.Store(nil)
 	if d := &e.denial; now < d.until && d.cost <= cost {
 		return
 	}
@@ -106,6 +111,17 @@ func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
 	if a.RetryAfter > 0 {
 		e.denial.passes = now + a.RetryAfter
 	}
+}
+
+// harvest takes in the demand of hot decisions. The entry's mutex is held.
+func (e *entry) harvest() {
+	n := e.pocket.demand()
+	if n == 0 {
+		return
+	}
+	e.offered += n
+	e.arrived += n
+	e.pocket.touched = max(e.pocket.touched, time.Duration(e.lastUsed.Load()))
 }
 
 // recall answers from memory if cost was denied a moment ago. The entry's

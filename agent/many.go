@@ -96,10 +96,11 @@ func (d *Decider) pocketMany(e *entry, cost lease.Tokens, n int64) (got int64) {
 		if q == nil {
 			break
 		}
-		k := min(n-got, int64(q.free/cost))
-		if _, ok := e.pocket.spend(cost*lease.Tokens(k), now); !ok {
-			break
+		k := min(n-got, q.free.Load()/int64(cost))
+		if _, ok := q.take(cost * lease.Tokens(k)); !ok {
+			continue // hot decisions were faster
 		}
+		q.known += cost * lease.Tokens(k)
 		if now = d.opt.Now(); now >= q.deadline {
 			d.stats.Discarded.Add(int64(cost) * k)
 			break
@@ -148,9 +149,9 @@ func (d *Decider) Prefetched(budget string, now time.Duration) lease.Tokens {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var n lease.Tokens
-	for i := range e.pocket.parts {
-		if q := &e.pocket.parts[i]; now < q.deadline {
-			n += q.free + q.held
+	for _, q := range e.pocket.parts {
+		if now < q.deadline {
+			n += lease.Tokens(q.free.Load()) + q.held
 		}
 	}
 	return n

@@ -99,7 +99,8 @@ func TestPrefetchedIsWhatThePocketHolds(t *testing.T) {
 	_, n := manyWorld(t, policy.Failure{})
 	e := n.decider.entry("t/a")
 	e.mu.Lock()
-	e.pocket.parts = []part{{free: 3, held: 2, deadline: 10}, {free: 7, deadline: 5}}
+	e.pocket.parts = []*part{newPart(3, 10), newPart(7, 5)}
+	e.pocket.parts[0].held = 2
 	e.mu.Unlock()
 	if got := n.decider.Prefetched("t/a", 6); got != 5 {
 		t.Errorf("%d, want 5", got)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/ration-dev/ration/internal/mutant"
@@ -9,29 +10,62 @@ import (
 )
 
 // pocket is the tokens of one budget that this process holds in its memory:
-// the prefetch. Its entry's mutex guards it. The zero value is empty.
+// the prefetch. Its entry's mutex guards it, save for the parts' free tokens.
+// The zero value is empty.
 type pocket struct {
-	parts []part
-	// touched is when a token was last taken; taken sums the cost since then
-	// for the estimate of this process's own demand.
+	parts []*part
+	// touched is when a token was last taken, hot decisions' demand as it was
+	// last asked for included.
 	touched time.Duration
+	// gone is what hot decisions used of parts that are settled whole, and
+	// demand did not tell yet.
+	gone lease.Tokens
 }
 
 // part is what one take brought from one lease.
 type part struct {
-	kind        lease.Kind
-	incarnation lease.Incarnation
-	generation  uint64
-	// free can be taken; held belongs to a decision under way; used was spent
-	// and is not yet settled.
-	free, held, used lease.Tokens
+	// free can be taken. Whoever takes does so by compare-and-swap, because hot
+	// decisions take without the mutex; nothing but a hold that is released adds
+	// to it. So what is neither free nor held was used, and none is used twice.
+	free atomic.Int64
 	// deadline is on this process's clock, counted from before the take that
 	// brought the tokens was sent. A token is never spent at or after it.
 	deadline time.Duration
+
+	kind        lease.Kind
+	incarnation lease.Incarnation
+	generation  uint64
+	// brought came with the take, less what was given back; held belongs to
+	// decisions under way; told was reported to the store as used.
+	brought, held, told lease.Tokens
+	// known is what was used with the mutex held, or is counted as demand
+	// already: the rest of what was used is the demand of hot decisions.
+	known lease.Tokens
 	// ending is set when the part is to be settled whole: nothing is taken from
 	// it any more.
 	ending bool
 }
+
+func newPart(n lease.Tokens, deadline time.Duration) *part {
+	q := &part{brought: n, deadline: deadline}
+	q.free.Store(int64(n))
+	return q
+}
+
+// take takes cost out of the free tokens. It needs no mutex.
+func (q *part) take(cost lease.Tokens) (left lease.Tokens, ok bool) {
+	for {
+		free := q.free.Load()
+		if free < int64(cost) {
+			return 0, false
+		}
+		if q.free.CompareAndSwap(free, free-int64(cost)) {
+			return lease.Tokens(free) - cost, true
+		}
+	}
+}
+
+func (q *part) used(free lease.Tokens) lease.Tokens { return q.brought - free - q.held }
 
 // add puts tokens into the pocket that a take brought, held ones apart. sent
 // is this process's clock before the take was sent, got after its reply.
@@ -44,12 +78,11 @@ func (p *pocket) add(parts []regionstore.Part, sent, got time.Duration, held boo
 		if t.Tokens <= 0 {
 			continue
 		}
-		q := part{
-			kind: t.Kind, incarnation: t.Incarnation, generation: t.Generation,
-			free: t.Tokens, deadline: from + min(t.Remains, lease.ProcessDeadline),
-		}
+		q := newPart(t.Tokens, from+min(t.Remains, lease.ProcessDeadline))
+		q.kind, q.incarnation, q.generation = t.Kind, t.Incarnation, t.Generation
 		if held {
-			q.free, q.held, q.ending = 0, t.Tokens, true
+			q.free.Store(0)
+			q.held, q.ending = t.Tokens, true
 		}
 		p.parts = append(p.parts, q)
 	}
@@ -58,11 +91,27 @@ func (p *pocket) add(parts []regionstore.Part, sent, got time.Duration, held boo
 // live sums what could be taken at now.
 func (p *pocket) live(now time.Duration) lease.Tokens {
 	var n lease.Tokens
-	for i := range p.parts {
-		if q := &p.parts[i]; !q.ending && now < q.deadline {
-			n += q.free
+	for _, q := range p.parts {
+		if !q.ending && now < q.deadline {
+			n += lease.Tokens(q.free.Load())
 		}
 	}
+	return n
+}
+
+// demand returns what hot decisions have used since it was last asked.
+func (p *pocket) demand() lease.Tokens {
+	n := p.gone
+	p.gone = 0
+	for _, q := range p.parts {
+		n += q.demand(lease.Tokens(q.free.Load()))
+	}
+	return n
+}
+
+func (q *part) demand(free lease.Tokens) lease.Tokens {
+	n := q.used(free) - q.known
+	q.known += n
 	return n
 }
 
@@ -71,18 +120,30 @@ func (p *pocket) live(now time.Duration) lease.Tokens {
 // late: they are lost, which is safe, and are settled as used. What is late
 // already at now is not looked at.
 func (p *pocket) spend(cost lease.Tokens, now time.Duration) (deadline time.Duration, ok bool) {
-	q := p.find(cost, now)
+	q := p.draw(cost, now)
 	if q == nil {
 		return 0, false
 	}
-	q.free -= cost
-	q.used += cost
+	q.known += cost
 	return q.deadline, true
 }
 
+// draw takes cost from the first part that has it.
+func (p *pocket) draw(cost lease.Tokens, now time.Duration) *part {
+	for _, q := range p.parts {
+		if q.ending || now >= q.deadline {
+			continue
+		}
+		if _, ok := q.take(cost); ok {
+			return q
+		}
+	}
+	return nil
+}
+
 func (p *pocket) find(cost lease.Tokens, now time.Duration) *part {
-	for i := range p.parts {
-		if q := &p.parts[i]; !q.ending && q.free >= cost && now < q.deadline {
+	for _, q := range p.parts {
+		if !q.ending && now < q.deadline && q.free.Load() >= int64(cost) {
 			return q
 		}
 	}
@@ -91,44 +152,29 @@ func (p *pocket) find(cost lease.Tokens, now time.Duration) *part {
 
 // held names tokens that a decision under way has put aside.
 type held struct {
-	entry       *entry
-	kind        lease.Kind
-	incarnation lease.Incarnation
-	generation  uint64
-	tokens      lease.Tokens
-	deadline    time.Duration
+	entry  *entry
+	part   *part
+	tokens lease.Tokens
 }
 
 // hold puts cost aside, for a decision that needs other budgets too.
 func (p *pocket) hold(cost lease.Tokens, now time.Duration) (held, bool) {
-	q := p.find(cost, now)
+	q := p.draw(cost, now)
 	if q == nil {
 		return held{}, false
 	}
-	q.free -= cost
 	q.held += cost
-	return held{
-		kind: q.kind, incarnation: q.incarnation, generation: q.generation,
-		tokens: cost, deadline: q.deadline,
-	}, true
+	return held{part: q, tokens: cost}, true
 }
 
 // release ends a hold: as used, or free again. Parts with held tokens are
-// never dropped, so the part is there.
-func (p *pocket) release(h *held, used bool) {
-	for i := range p.parts {
-		q := &p.parts[i]
-		if q.held < h.tokens || q.generation != h.generation || q.kind != h.kind ||
-			q.incarnation != h.incarnation || q.deadline != h.deadline {
-			continue
-		}
-		q.held -= h.tokens
-		if used {
-			q.used += h.tokens
-		} else {
-			q.free += h.tokens
-		}
-		return
+// never dropped. The entry's mutex is held.
+func (h *held) release(used bool) {
+	h.part.held -= h.tokens
+	if used {
+		h.part.known += h.tokens
+	} else {
+		h.part.free.Add(int64(h.tokens))
 	}
 }
 
@@ -147,27 +193,37 @@ func (p *pocket) settle(budget string, now time.Duration, all bool, to []regions
 	kept := p.parts[:0]
 	idle := now-p.touched >= idleAfter
 	for _, q := range p.parts {
-		if now >= q.deadline {
-			q.free = 0 // too late to give back: the store ages it out
-		}
 		if all || idle || now+endBefore >= q.deadline {
 			q.ending = true
 		}
-		s := regionstore.Settle{
-			Budget: budget, Kind: q.kind, Incarnation: q.incarnation, Generation: q.generation, Used: q.used,
-		}
-		q.used = 0
-		if q.ending {
-			s.Back, q.free = q.free, 0
-		}
-		if s.Used > 0 || s.Back > 0 {
+		s, free := q.settle(now)
+		if s.Budget = budget; s.Used > 0 || s.Back > 0 {
 			to = append(to, s)
 		}
-		if q.free > 0 || q.held > 0 {
+		if free > 0 || q.held > 0 {
 			kept = append(kept, q)
+		} else {
+			p.gone += q.demand(free)
 		}
 	}
 	clear(p.parts[len(kept):])
 	p.parts = kept
 	return to
+}
+
+// settle says what is to be told of one part, and how much stays free in it.
+func (q *part) settle(now time.Duration) (s regionstore.Settle, free lease.Tokens) {
+	s = regionstore.Settle{Kind: q.kind, Incarnation: q.incarnation, Generation: q.generation}
+	if q.ending {
+		s.Back = lease.Tokens(q.free.Swap(0))
+		q.brought -= s.Back
+	} else {
+		free = lease.Tokens(q.free.Load())
+	}
+	if now >= q.deadline {
+		s.Back = 0 // too late to give back: the store ages it out
+	}
+	s.Used = q.used(free) - q.told
+	q.told += s.Used
+	return s, free
 }

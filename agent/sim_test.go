@@ -418,7 +418,7 @@ func (w *world) spendable(r *site, budget string) lease.Tokens {
 		}
 		for _, q := range e.pocket.parts {
 			if w.now+time.Hour < q.deadline {
-				n += q.free + q.held
+				n += lease.Tokens(q.free.Load()) + q.held
 			}
 		}
 	}

@@ -25,6 +25,7 @@ const (
 func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bool, now time.Duration) regionstore.Take {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.harvest()
 	t := regionstore.Take{Budget: e.name, Cost: cost, Demand: e.offered}
 	e.offered = 0
 	e.lastTake = now
@@ -54,6 +55,7 @@ func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeReq
 		r := &reply.Results[i]
 		d.saw(l.entry, s, got, r.Time, r.Outcome)
 		d.booked(l.entry, r, req.Hold, s.at, got)
+		d.heat(l.entry, got)
 	}
 	return reply, s.at, nil
 }
@@ -111,9 +113,11 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		s := d.send(e.name)
 		bound := d.bound(e, s)
 		e.mu.Lock()
+		e.harvest()
 		had := len(byPrimary[s.primary])
 		list := e.pocket.settle(e.name, s.at, all, byPrimary[s.primary])
 		e.mu.Unlock()
+		d.heat(e, s.at)
 		for i := had; i < len(list); i++ {
 			list[i].Now = bound
 			d.stats.GivenBack.Add(int64(list[i].Back))
@@ -146,6 +150,7 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	d.settle(ctx, used, all)
 	now := d.opt.Now()
 	for _, e := range used {
+		d.countMany(FromPrefetch, e.served.Swap(0))
 		if d.refresh(e, now) {
 			d.tellDemand(ctx, e, now)
 		}
@@ -161,6 +166,7 @@ const demandWithin = 40 * time.Millisecond
 func (d *Decider) refresh(e *entry, now time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.harvest()
 	if dt := now - e.rateAt; dt >= prefetchSpan {
 		e.rate += (float64(e.arrived)/dt.Seconds() - e.rate) / 2
 		e.arrived, e.rateAt = 0, now

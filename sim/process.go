@@ -109,11 +109,15 @@ func (p *process) now() time.Duration {
 	return p.clock.mono(p.w.now + p.skew)
 }
 
-// decides lets a decision stand still after its first look at the clock if the
-// process is to, and the decision may rest on what is in its memory.
+// decides lets a decision stand still between taking tokens and looking at the
+// clock if the process is to, and the decision may rest on what is in its
+// memory.
 func (p *process) decides(c *agent.Check, do func()) {
 	if p.stumble > 0 && p.skew == 0 && p.holds(c) {
 		p.looks = 0
+		if len(c.Budgets) == 1 {
+			p.looks = 1 // a hot decision looks only once, after it took
+		}
 		defer func() { p.looks = -1 }()
 	}
 	do()
