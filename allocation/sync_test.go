@@ -178,6 +178,28 @@ func TestPurgedLeaseStaysEnded(t *testing.T) {
 	}
 }
 
+// A first request that is repeated after its row was forgotten is granted
+// again, and its store cannot install that: the tokens come to nothing, and no
+// other one exists.
+func TestRepetitionAfterThePurgeStrandsItsLump(t *testing.T) {
+	d := newDesk(t, bucket(0, 5, policy.Dynamic), lumps(5, "us")...)
+	first := lump("i", 1, 3)
+	d.sync("us", first)
+	d.expect("granted", 2, 3)
+	d.pass(time.Minute)
+	d.sweep()
+	d.pass(24 * time.Hour)
+	d.sweep()
+	d.expect("written off", 2, 0)
+	if st := d.sync("us", first); st.Status != lease.Active || st.Granted != 2 {
+		t.Errorf("answered %+v", st)
+	}
+	d.expect("stranded", 0, 2)
+	d.pass(time.Minute)
+	d.sweep()
+	d.expect("written off again", 0, 0)
+}
+
 func TestItemsRefusedWhole(t *testing.T) {
 	b := bucket(1, 5, policy.Dynamic, policy.Region{Name: "eu"}, policy.Region{Name: "us"})
 	d := newDesk(t, b, lumps(5, "eu", "us")...)

@@ -460,20 +460,3 @@ func TestS50Everything(t *testing.T) {
 		t.Error(wrong)
 	}
 }
-
-// elsewhere are the scenarios that a simulator cannot express, why, and where
-// they are tested instead.
-var elsewhere = map[string]string{
-	"S07 standby frozen, COMMIT cancelled": "a WARNING of Postgres: allocation/postgres, on real servers",
-	"S08 replay of an unreplicated row":    "the same; that an unknown commit is never answered is S10",
-	"S32 duplicates after retention":       "rows are kept for 24 h: allocation's tests of NextDue and of ended leases",
-	"S34 fence off":                        "the fence is no setting of the memory store: mutants_test.go, no replication id check",
-	"S39 SCRIPT FLUSH, OOM in a script":    "what real Redis does: regionstore/redis",
-	"S45 an old agent's messages":          "no agent runs here that speaks otherwise: lease/rpc",
-}
-
-func TestScenariosElsewhere(t *testing.T) {
-	for name, where := range elsewhere {
-		t.Logf("%s: %s", name, where)
-	}
-}
