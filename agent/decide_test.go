@@ -218,11 +218,17 @@ func TestValidateNamesTheField(t *testing.T) {
 }
 
 // Every pair of a budget's match must be carried, whichever pair it is
-// indexed by, and each budget is found once.
+// indexed by, and each budget is found once; with few keys, and with more than
+// are compared one by one.
 func TestMatchingAgreesWithTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "c"})
 		entries := map[string]*entry{}
+		for i := range rapid.SampledFrom([]int{0, 2 * fewKeys}).Draw(t, "other keys") {
+			e := &entry{name: fmt.Sprintf("other/%d", i)}
+			e.policy.Store(&policy.Budget{Name: e.name, Match: map[string]string{e.name: "a"}})
+			entries[e.name] = e
+		}
 		for i := range rapid.IntRange(0, 20).Draw(t, "budgets") {
 			e := &entry{name: fmt.Sprint(i)}
 			e.policy.Store(&policy.Budget{Name: e.name, Match: rapid.MapOfN(word, word, 0, 3).Draw(t, "match")})

@@ -21,8 +21,20 @@ func field(list string, i int, name string) string {
 // only at budgets that are likely to be its own, however many there are.
 type index struct {
 	byName map[string]*entry
-	byPair map[Descriptor][]indexed
+	// keys has the keys of these pairs, sorted; byKey has them too where they
+	// are many. What else a request carries is not looked up.
+	keys  []*keyed
+	byKey map[string]*keyed
 }
+
+// keyed has the budgets whose pair has one key, by its value.
+type keyed struct {
+	key     string
+	byValue map[string][]indexed
+}
+
+// fewKeys is how many keys are compared one by one rather than hashed.
+const fewKeys = 8
 
 // indexed is a budget under one of its pairs; rest has the others.
 type indexed struct {
@@ -32,7 +44,7 @@ type indexed struct {
 
 // newIndex indexes the entries by their present policies.
 func newIndex(entries map[string]*entry) *index {
-	ix := &index{byName: entries, byPair: make(map[Descriptor][]indexed, len(entries))}
+	ix := &index{byName: entries, byKey: map[string]*keyed{}}
 	shared := make(map[Descriptor]int, len(entries))
 	for _, e := range entries {
 		for k, v := range e.policy.Load().Match {
@@ -42,9 +54,13 @@ func newIndex(entries map[string]*entry) *index {
 	for _, e := range entries {
 		ix.add(e, e.policy.Load(), shared)
 	}
-	for _, list := range ix.byPair { // the same order on every run
-		slices.SortFunc(list, func(a, b indexed) int { return strings.Compare(a.entry.name, b.entry.name) })
+	for _, k := range ix.byKey {
+		ix.keys = append(ix.keys, k)
+		for _, list := range k.byValue { // the same order on every run
+			slices.SortFunc(list, func(a, b indexed) int { return strings.Compare(a.entry.name, b.entry.name) })
+		}
 	}
+	slices.SortFunc(ix.keys, func(a, b *keyed) int { return strings.Compare(a.key, b.key) })
 	return ix
 }
 
@@ -67,19 +83,42 @@ func (ix *index) add(e *entry, b *policy.Budget, shared map[Descriptor]int) {
 		}
 		return 1
 	})
-	ix.byPair[pairs[0]] = append(ix.byPair[pairs[0]], indexed{entry: e, rest: pairs[1:]})
+	p := pairs[0]
+	k := ix.byKey[p.Key]
+	if k == nil {
+		k = &keyed{key: p.Key, byValue: map[string][]indexed{}}
+		ix.byKey[p.Key] = k
+	}
+	k.byValue[p.Value] = append(k.byValue[p.Value], indexed{entry: e, rest: pairs[1:]})
+}
+
+// under returns the budgets that stand under a pair.
+func (ix *index) under(d *Descriptor) []indexed {
+	if len(ix.keys) > fewKeys {
+		if k := ix.byKey[d.Key]; k != nil {
+			return k.byValue[d.Value]
+		}
+		return nil
+	}
+	for _, k := range ix.keys {
+		if k.key == d.Key {
+			return k.byValue[d.Value]
+		}
+	}
+	return nil
 }
 
 // match appends the entries that the descriptors satisfy, each once. It
 // allocates only when to is too small.
 func (ix *index) match(have []Descriptor, to []*entry) []*entry {
-	for i, d := range have {
-		if slices.Contains(have[:i], d) {
+	for i := range have {
+		candidates := ix.under(&have[i])
+		if len(candidates) == 0 || slices.Contains(have[:i], have[i]) {
 			continue
 		}
-		for _, candidate := range ix.byPair[d] {
-			if carries(have, candidate.rest) {
-				to = append(to, candidate.entry)
+		for j := range candidates {
+			if carries(have, candidates[j].rest) {
+				to = append(to, candidates[j].entry)
 			}
 		}
 	}
