@@ -69,13 +69,17 @@ func (s *State) addLease(l Lease) *Lease {
 // regionRow returns the row of a region, made if need be. The pointer holds
 // until another region is added.
 func (s *State) regionRow(name string) *Region {
-	i, ok := slices.BinarySearchFunc(s.Regions, name, func(r Region, name string) int {
-		return strings.Compare(r.Name, name)
-	})
+	i, ok := s.searchRegion(name)
 	if !ok {
 		s.Regions = slices.Insert(s.Regions, i, Region{Name: name})
 	}
 	return &s.Regions[i]
+}
+
+func (s *State) searchRegion(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.Regions, name, func(r Region, name string) int {
+		return strings.Compare(r.Name, name)
+	})
 }
 
 // local returns a counter of local admissions, made if need be.

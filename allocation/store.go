@@ -201,7 +201,8 @@ type Store interface {
 
 	// Due names up to limit budgets, not locked by another transaction, whose
 	// State.NextDue, as of their last write, is not after the governed time. The
-	// store keeps that time beside each budget.
+	// store keeps that time beside each budget. It may keep an earlier one, and
+	// so name a budget in vain, but not again once it was updated.
 	Due(ctx context.Context, limit int) ([]string, error)
 
 	// View loads states without locks from one consistent snapshot, for audits

@@ -195,10 +195,8 @@ func (s *step) plan() Target {
 	}
 	mine := Target{}
 	for _, t := range planner(s.State, p, s.now.Governed) {
-		for i := range s.Regions {
-			if s.Regions[i].Name == t.Region {
-				s.Regions[i].Paced = t.Paced.Beta > 0
-			}
+		if i, known := s.searchRegion(t.Region); known {
+			s.Regions[i].Paced = t.Paced.Beta > 0
 		}
 		if t.Region == s.region {
 			mine = t

@@ -60,6 +60,10 @@ SELECT
     set_config('statement_timeout', '0', false),
     set_config('lock_timeout', $1, false),
     set_config('idle_in_transaction_session_timeout', $2, false),
+    set_config('plan_cache_mode', 'force_generic_plan', false),
+    set_config('enable_seqscan', 'off', false),
+    set_config('enable_hashjoin', 'off', false),
+    set_config('enable_mergejoin', 'off', false),
     current_setting('synchronous_commit'),
     current_setting('synchronous_standby_names')
 `
@@ -67,12 +71,14 @@ SELECT
 // prepareSession sets the session's limits and refuses one whose commits are
 // not durable. No statement timeout: it would cancel a COMMIT that waits for a
 // standby. A lock is waited for less long than an attempt lasts, so that the
-// connection outlives the wait.
+// connection outlives the wait. Statements find rows by their keys: planned
+// once, as long as the tables are small, they must not read whole tables when
+// these have grown.
 func prepareSession(ctx context.Context, conn *pgx.Conn, opts Options) error {
 	milliseconds := func(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 	var ignored, setting, standbys string
 	err := conn.QueryRow(ctx, sqlSession, milliseconds(opts.Timeout*3/4), milliseconds(2*opts.Timeout)).
-		Scan(&ignored, &ignored, &ignored, &setting, &standbys)
+		Scan(&ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &setting, &standbys)
 	if err != nil || opts.AllowVolatile {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ration-dev/ration/allocation"
+	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -18,6 +19,7 @@ import (
 type batch struct {
 	order  []string
 	states map[string]*allocation.State
+	dues   map[string]lease.Time // as stored
 }
 
 // list returns the states of the named budgets, nil where there is none, and
@@ -88,33 +90,41 @@ func each[R any](r pgx.BatchResults, scan func(pgx.Rows) ([]byte, R, error), b b
 	return rows.Err()
 }
 
-// readBudgets reads the rows of name, version and policy.
-func (s *Store) readBudgets(rows pgx.Rows, err error) ([]policy.Budget, error) {
+// listed is a row of the table budgets.
+type listed struct {
+	policy.Budget
+	// due is the time at which the sweep looks, never after State.NextDue.
+	due lease.Time
+}
+
+// readBudgets reads the rows of name, version, next_due and policy.
+func (s *Store) readBudgets(rows pgx.Rows, err error) ([]listed, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var list []policy.Budget
+	var list []listed
 	for rows.Next() {
 		var name, raw []byte
 		var version int64
-		if err := rows.Scan(&name, &version, &raw); err != nil {
+		var l listed
+		if err := rows.Scan(&name, &version, &l.due, &raw); err != nil {
 			return nil, err
 		}
-		b, err := s.policies.decode(string(name), uint64(version), raw)
-		if err != nil {
+		if l.Budget, err = s.policies.decode(string(name), uint64(version), raw); err != nil {
 			return nil, err
 		}
-		list = append(list, b)
+		list = append(list, l)
 	}
 	return list, rows.Err()
 }
 
-func newBatch(budgets []policy.Budget) batch {
-	b := batch{states: make(map[string]*allocation.State, len(budgets))}
-	for _, budget := range budgets {
-		b.order = append(b.order, budget.Name)
-		b.states[budget.Name] = &allocation.State{Budget: budget}
+func newBatch(list []listed) batch {
+	b := batch{states: make(map[string]*allocation.State, len(list)), dues: make(map[string]lease.Time, len(list))}
+	for _, l := range list {
+		b.order = append(b.order, l.Name)
+		b.states[l.Name] = &allocation.State{Budget: l.Budget}
+		b.dues[l.Name] = l.due
 	}
 	return b
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ration-dev/ration/allocation"
 	"github.com/ration-dev/ration/lease"
@@ -24,12 +25,22 @@ func snapshot(s *allocation.State) *allocation.State {
 	return &c
 }
 
-// changes are the rows of one table to write and to delete.
-type changes[R any] struct{ put, gone []owned[R] }
+// changes are the rows of one table to insert, to update and to delete. The
+// locks on the budgets keep others from inserting or deleting any, so what is
+// there is known, and no row is looked for twice, as an upsert would.
+type changes[R any] struct{ added, changed, gone []owned[R] }
 
 // diff adds what differs between two lists of one budget's rows.
 func diff[R comparable, K comparable](c *changes[R], budget string, before, after []R, key func(*R) K) {
 	if slices.Equal(before, after) {
+		return
+	}
+	if slices.EqualFunc(before, after, func(a, b R) bool { return key(&a) == key(&b) }) {
+		for i := range after {
+			if before[i] != after[i] {
+				c.changed = append(c.changed, owned[R]{budget, after[i]})
+			}
+		}
 		return
 	}
 	old := make(map[K]R, len(before))
@@ -38,8 +49,12 @@ func diff[R comparable, K comparable](c *changes[R], budget string, before, afte
 	}
 	for i := range after {
 		k := key(&after[i])
-		if was, ok := old[k]; !ok || was != after[i] {
-			c.put = append(c.put, owned[R]{budget, after[i]})
+		was, known := old[k]
+		switch row := (owned[R]{budget, after[i]}); {
+		case !known:
+			c.added = append(c.added, row)
+		case was != after[i]:
+			c.changed = append(c.changed, row)
 		}
 		delete(old, k)
 	}
@@ -50,29 +65,53 @@ func diff[R comparable, K comparable](c *changes[R], budget string, before, afte
 	}
 }
 
-func (c changes[R]) queue(q *pgx.Batch, remove string, keys func([]owned[R]) []any, put string, columns func([]owned[R]) []any) {
-	if len(c.gone) > 0 {
-		q.Queue(remove, keys(c.gone)...)
+// table has the statements that write one table.
+type table[R any] struct {
+	insert, update, remove string
+	columns, keys          func([]owned[R]) []any
+}
+
+var (
+	poolTable   = table[allocation.Pool]{sqlInsertPools, sqlUpdatePools, sqlDeletePools, poolColumns, poolKeyColumns}
+	leaseTable  = table[allocation.Lease]{sqlInsertLeases, sqlUpdateLeases, sqlDeleteLeases, leaseColumns, leaseKeyColumns}
+	regionTable = table[allocation.Region]{sqlInsertRegions, sqlUpdateRegions, sqlDeleteRegions, regionColumns, regionKeyColumns}
+	localTable  = table[allocation.Local]{sqlInsertLocals, sqlUpdateLocals, sqlDeleteLocals, localColumns, localKeyColumns}
+)
+
+func (t table[R]) queue(q *pgx.Batch, c changes[R]) {
+	queueRows(q, t.remove, len(c.gone), func() []any { return t.keys(c.gone) })
+	queueRows(q, t.update, len(c.changed), func() []any { return t.columns(c.changed) })
+	queueRows(q, t.insert, len(c.added), func() []any { return t.columns(c.added) })
+}
+
+// queueRows queues a statement that must touch n rows; none for n = 0.
+func queueRows(q *pgx.Batch, sql string, n int, args func() []any) {
+	if n == 0 {
+		return
 	}
-	if len(c.put) > 0 {
-		q.Queue(put, columns(c.put)...)
-	}
+	q.Queue(sql, args()...).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != int64(n) {
+			return fmt.Errorf("%s touched %d rows instead of %d", tag, tag.RowsAffected(), n)
+		}
+		return nil
+	})
 }
 
 // queueSave queues the statements that turn the states in before into those
-// in after. Every budget's own row is written even if nothing changed.
-func queueSave(q *pgx.Batch, now lease.Time, before, after []*allocation.State) error {
+// in after; dues are the stored times of the budgets' next sweeps.
+func queueSave(q *pgx.Batch, now lease.Time, dues map[string]lease.Time, before, after []*allocation.State) error {
 	var pools changes[allocation.Pool]
 	var leases changes[allocation.Lease]
 	var regions changes[allocation.Region]
 	var locals changes[allocation.Local]
-	var policies, touched []*allocation.State
+	var policies, moved []*allocation.State
 	for i, s := range after {
 		was, name := before[i], s.Budget.Name
-		if reflect.DeepEqual(was.Budget, s.Budget) {
-			touched = append(touched, s)
-		} else {
+		switch {
+		case !reflect.DeepEqual(was.Budget, s.Budget):
 			policies = append(policies, s)
+		case mustMove(dues[name], s.NextDue(), now):
+			moved = append(moved, s)
 		}
 		diff(&pools, name, was.Pools, s.Pools, poolKey)
 		diff(&leases, name, was.Leases, s.Leases, leaseKey)
@@ -80,18 +119,38 @@ func queueSave(q *pgx.Batch, now lease.Time, before, after []*allocation.State) 
 		diff(&locals, name, was.Locals, s.Locals, localKey)
 	}
 	// Budgets first: the other tables refer to them.
-	if err := queuePolicies(q, now, policies); err != nil {
+	if err := queuePolicies(q, policies); err != nil {
 		return err
 	}
-	queueTouch(q, now, touched)
-	pools.queue(q, sqlDeletePools, poolKeyColumns, sqlPutPools, poolColumns)
-	leases.queue(q, sqlDeleteLeases, leaseKeyColumns, sqlPutLeases, leaseColumns)
-	regions.queue(q, sqlDeleteRegions, regionKeyColumns, sqlPutRegions, regionColumns)
-	locals.queue(q, sqlDeleteLocals, localKeyColumns, sqlPutLocals, localColumns)
+	queueDues(q, moved)
+	poolTable.queue(q, pools)
+	leaseTable.queue(q, leases)
+	regionTable.queue(q, regions)
+	localTable.queue(q, locals)
+	if q.Len() == 0 {
+		// An answer that rests on what an earlier transaction wrote must wait
+		// until that is durable, and only a commit that writes waits. (Locking a
+		// row writes too, as Postgres stands; this does not rest on it.)
+		queueDues(q, after)
+	}
 	return nil
 }
 
-func queuePolicies(q *pgx.Batch, now lease.Time, states []*allocation.State) error {
+// mustMove reports whether a stored due time has to be replaced. One that is
+// early is left: most leases are extended long before they are due, and a
+// sweep that comes in vain costs less than an index entry for each extension.
+// It moves when it has come.
+func mustMove(stored, due, now lease.Time) bool {
+	switch {
+	case stored == 0:
+		return due != 0
+	case due == 0:
+		return stored <= now
+	}
+	return due < stored || stored <= now && due != stored
+}
+
+func queuePolicies(q *pgx.Batch, states []*allocation.State) error {
 	if len(states) == 0 {
 		return nil
 	}
@@ -105,13 +164,13 @@ func queuePolicies(q *pgx.Batch, now lease.Time, states []*allocation.State) err
 	}
 	q.Queue(sqlPutBudgets, names(states),
 		column(states, func(s *allocation.State) int64 { return int64(s.Budget.Version) }),
-		raw, dues(states), repeat(now, len(states)))
+		raw, dues(states))
 	return nil
 }
 
-func queueTouch(q *pgx.Batch, now lease.Time, states []*allocation.State) {
+func queueDues(q *pgx.Batch, states []*allocation.State) {
 	if len(states) > 0 {
-		q.Queue(sqlTouchBudgets, names(states), dues(states), repeat(now, len(states)))
+		q.Queue(sqlTouchBudgets, names(states), dues(states))
 	}
 }
 
@@ -121,8 +180,4 @@ func names(states []*allocation.State) [][]byte {
 
 func dues(states []*allocation.State) []int64 {
 	return column(states, func(s *allocation.State) int64 { return int64(s.NextDue()) })
-}
-
-func repeat(now lease.Time, n int) []int64 {
-	return slices.Repeat([]int64{int64(now)}, n)
 }

@@ -23,29 +23,37 @@ var (
 
 	//go:embed sql/load_pools.sql
 	sqlLoadPools string
-	//go:embed sql/put_pools.sql
-	sqlPutPools string
+	//go:embed sql/insert_pools.sql
+	sqlInsertPools string
+	//go:embed sql/update_pools.sql
+	sqlUpdatePools string
 	//go:embed sql/delete_pools.sql
 	sqlDeletePools string
 
 	//go:embed sql/load_leases.sql
 	sqlLoadLeases string
-	//go:embed sql/put_leases.sql
-	sqlPutLeases string
+	//go:embed sql/insert_leases.sql
+	sqlInsertLeases string
+	//go:embed sql/update_leases.sql
+	sqlUpdateLeases string
 	//go:embed sql/delete_leases.sql
 	sqlDeleteLeases string
 
 	//go:embed sql/load_regions.sql
 	sqlLoadRegions string
-	//go:embed sql/put_regions.sql
-	sqlPutRegions string
+	//go:embed sql/insert_regions.sql
+	sqlInsertRegions string
+	//go:embed sql/update_regions.sql
+	sqlUpdateRegions string
 	//go:embed sql/delete_regions.sql
 	sqlDeleteRegions string
 
 	//go:embed sql/load_locals.sql
 	sqlLoadLocals string
-	//go:embed sql/put_locals.sql
-	sqlPutLocals string
+	//go:embed sql/insert_locals.sql
+	sqlInsertLocals string
+	//go:embed sql/update_locals.sql
+	sqlUpdateLocals string
 	//go:embed sql/delete_locals.sql
 	sqlDeleteLocals string
 )

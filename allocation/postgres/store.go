@@ -11,8 +11,8 @@
 // waits for a commit for CommitTimeout without regard to the caller's context,
 // then gives up the connection without asking the server to cancel, and
 // reports allocation.ErrUnknownCommit; so it does for any warning. Every
-// transaction writes its budgets' rows, so that a repeated answer waits for
-// the durability of what it repeats.
+// transaction writes something, so that a repeated answer waits for the
+// durability of what it repeats.
 //
 // Names hold any byte: they are bytea columns. See package migrations for the
 // schema.
@@ -221,24 +221,25 @@ func (s *Store) transact(ctx context.Context, budgets []string, apply bool, step
 
 // Budgets implements allocation.Store.
 func (s *Store) Budgets(ctx context.Context, since uint64, limit int) (list []policy.Budget, next uint64, err error) {
+	var found []listed
 	err = s.retry(ctx, func(ctx context.Context) error {
 		// The version is read first: the list is at least as new.
 		var q pgx.Batch
 		q.Queue(sqlVersion).QueryRow(func(row pgx.Row) error { return row.Scan(&next) })
 		q.Queue(sqlChanged, int64(since), limit).Query(func(rows pgx.Rows) (err error) {
-			list, err = s.readBudgets(rows, nil)
+			found, err = s.readBudgets(rows, nil)
 			return err
 		})
 		return s.pool.SendBatch(ctx, &q).Close()
 	})
-	n := len(list)
+	n := len(found)
 	switch {
-	case n > 0 && (n == limit || list[n-1].Version > next):
-		next = list[n-1].Version
+	case n > 0 && (n == limit || found[n-1].Version > next):
+		next = found[n-1].Version
 	case n == limit:
 		next = since
 	}
-	return column(list, cloneBudget), next, err
+	return column(found, func(l listed) policy.Budget { return cloneBudget(l.Budget) }), next, err
 }
 
 // Due implements allocation.Store. Its locks only find out what others have

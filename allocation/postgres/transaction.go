@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ration-dev/ration/allocation"
-	"github.com/ration-dev/ration/policy"
 )
 
 // transaction is one attempt on one connection.
@@ -156,7 +155,7 @@ func (tx *transaction) readClock(ctx context.Context, r pgx.BatchResults, sent t
 // save writes what the step changed.
 func (tx *transaction) save(ctx context.Context, now allocation.Now, apply bool) error {
 	var q pgx.Batch
-	if err := queueSave(&q, now.Governed, tx.before, tx.after); err != nil {
+	if err := queueSave(&q, now.Governed, tx.batch.dues, tx.before, tx.after); err != nil {
 		return stepError{err}
 	}
 	if apply && len(tx.after) > 0 {
@@ -242,7 +241,7 @@ func (tx *transaction) view(ctx context.Context, after string, limit int) ([]all
 	return column(tx.batch.order, tx.batch.copy), now, nil
 }
 
-func (tx *transaction) listBudgets(ctx context.Context, after string, limit int) ([]policy.Budget, error) {
+func (tx *transaction) listBudgets(ctx context.Context, after string, limit int) ([]listed, error) {
 	var q pgx.Batch
 	q.Queue(sqlBeginView)
 	q.Queue(sqlList, []byte(after), limit)

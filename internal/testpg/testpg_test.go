@@ -31,7 +31,7 @@ func insert(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, "INSERT INTO budgets (name, version, policy, next_due, written_at) VALUES ('a', 1, '{}', 0, 0)")
+	_, err = conn.Exec(ctx, "INSERT INTO budgets (name, version, policy, next_due) VALUES ('a', 1, '{}', 0)")
 	if err != nil {
 		t.Fatal(err)
 	}

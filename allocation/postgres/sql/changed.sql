@@ -1,4 +1,4 @@
-SELECT name, version, policy
+SELECT name, version, next_due, policy
 FROM budgets
 WHERE version > $1
 ORDER BY version

@@ -12,8 +12,3 @@ FROM unnest(
     budget, name, demand, demand_total, waiting, want, rtt, seen_at, paced, window_start,
     window_granted
 )
-ON CONFLICT (budget, name) DO UPDATE SET
-    demand = excluded.demand, demand_total = excluded.demand_total,
-    waiting = excluded.waiting, want = excluded.want, rtt = excluded.rtt,
-    seen_at = excluded.seen_at, paced = excluded.paced,
-    window_start = excluded.window_start, window_granted = excluded.window_granted

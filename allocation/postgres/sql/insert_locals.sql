@@ -8,5 +8,3 @@ FROM unnest(
 ) AS row (
     budget, region, source, total, seen_at
 )
-ON CONFLICT (budget, region, source) DO UPDATE SET
-    total = excluded.total, seen_at = excluded.seen_at

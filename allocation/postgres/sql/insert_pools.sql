@@ -32,26 +32,3 @@ FROM unnest(
     purged_share_returned, purged_share_used, purged_granted, purged_used, purged_returned,
     purged_written_off, alarms
 )
-ON CONFLICT (budget, window_start) DO UPDATE SET
-    window_end = excluded.window_end, rate_tokens = excluded.rate_tokens,
-    rate_per = excluded.rate_per, burst = excluded.burst,
-    float_tokens = excluded.float_tokens, available = excluded.available, x = excluded.x,
-    outstanding = excluded.outstanding, minted_at = excluded.minted_at,
-    carry = excluded.carry, total_start = excluded.total_start,
-    total_minted = excluded.total_minted, total_adjusted = excluded.total_adjusted,
-    total_clamped = excluded.total_clamped, total_share_given = excluded.total_share_given,
-    total_share_returned = excluded.total_share_returned,
-    total_share_used = excluded.total_share_used,
-    total_share_written_off = excluded.total_share_written_off,
-    total_lump_granted = excluded.total_lump_granted,
-    total_lump_used = excluded.total_lump_used,
-    total_lump_returned = excluded.total_lump_returned,
-    total_lump_written_off = excluded.total_lump_written_off,
-    total_late_used = excluded.total_late_used,
-    total_late_credited = excluded.total_late_credited, total_debt = excluded.total_debt,
-    purged_given = excluded.purged_given,
-    purged_share_returned = excluded.purged_share_returned,
-    purged_share_used = excluded.purged_share_used,
-    purged_granted = excluded.purged_granted, purged_used = excluded.purged_used,
-    purged_returned = excluded.purged_returned,
-    purged_written_off = excluded.purged_written_off, alarms = excluded.alarms

@@ -22,14 +22,3 @@ FROM unnest(
     short, retry_after, closing, ending, ended_at, written_off, late_used, late_returned,
     late_credited
 )
-ON CONFLICT (budget, region, kind, incarnation) DO UPDATE SET
-    window_start = excluded.window_start, seq = excluded.seq, granted = excluded.granted,
-    used = excluded.used, returned = excluded.returned, x = excluded.x,
-    told_x = excluded.told_x, beta = excluded.beta, told_beta = excluded.told_beta,
-    minted = excluded.minted, mint_carry = excluded.mint_carry,
-    minted_at = excluded.minted_at, hold = excluded.hold, ttl = excluded.ttl,
-    reclaim = excluded.reclaim, keep = excluded.keep, short = excluded.short,
-    retry_after = excluded.retry_after, closing = excluded.closing,
-    ending = excluded.ending, ended_at = excluded.ended_at,
-    written_off = excluded.written_off, late_used = excluded.late_used,
-    late_returned = excluded.late_returned, late_credited = excluded.late_credited
