@@ -25,6 +25,8 @@ BEGIN
 END $$;
 CREATE TRIGGER test_fail AFTER INSERT OR UPDATE ON budgets
     FOR EACH STATEMENT EXECUTE FUNCTION test_fail();
+CREATE TRIGGER test_fail AFTER INSERT OR UPDATE ON pools
+    FOR EACH STATEMENT EXECUTE FUNCTION test_fail();
 `
 
 // harness is a store on a database whose time only tests move. It keeps one

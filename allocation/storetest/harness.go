@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"VersionsRise", testVersions},
 		{"BudgetsInPages", testBudgetPages},
 		{"Due", testDue},
+		{"DueOfWhatWasExtended", testDueExtended},
 		{"ViewInPages", testViewPages},
 		{"RoundTripOfEveryField", testRoundTrip},
 		{"RoundTripOfNames", testNames},
