@@ -2,7 +2,16 @@ package redis
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-dev/ration/internal/testredis"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/regionstore"
 )
 
 // BenchmarkTake is one decision at a time, and by as many callers as there
@@ -28,4 +37,63 @@ func BenchmarkTake(b *testing.B) {
 			}
 		})
 	})
+}
+
+// BenchmarkScript is what the server alone needs for one script, by its own
+// account, when many share a round trip; beside it what any script of ours
+// needs before its step begins, and what the least script does.
+func BenchmarkScript(b *testing.B) {
+	server := testredis.Start(b, testredis.Options{})
+	s := open(b, Options{}, server.Addr())
+	for i := range 6 {
+		grant(b, s, fmt.Sprintf("acme/%d", i), 1<<50)
+	}
+	// The callers' bound lies ahead of the clock for as long as this runs.
+	now := regionstore.Now{NotAfter: read(b, s, "acme/0").Time.Add(time.Minute)}
+	again := func(ahead lease.Tokens, budgets ...string) call {
+		req := takes(1, budgets...)
+		for i := range req.Takes {
+			req.Takes[i].Now, req.Takes[i].Prefetch = now, ahead
+		}
+		return s.takeCall(&req)
+	}
+	first := takes(1, "acme/1")
+	for _, c := range []struct {
+		name string
+		call call
+	}{
+		{"take/budgets=1", again(0, "acme/0")},
+		{"take/budgets=3", again(0, "acme/2", "acme/3", "acme/4")},
+		{"take/first", s.takeCall(&first)},
+		{"take/ahead", again(1, "acme/5")},
+		{"prelude", call{script: newScript("return {id}"), keys: []string{s.keys.row("acme/0")}}},
+		{"least", call{script: &script{source: "return 1", sha: redis.NewScript("return 1").Hash()}}},
+	} {
+		b.Run(c.name, func(b *testing.B) { serverTime(b, server, s, c.call) })
+	}
+}
+
+func serverTime(b *testing.B, server *testredis.Server, s *Store, c call) {
+	const depth = 50
+	ctx := context.Background()
+	if err := s.client.ScriptLoad(ctx, c.script.source).Err(); err != nil {
+		b.Fatal(err)
+	}
+	calls := slices.Repeat([]call{c}, depth)
+	server.Do("CONFIG", "RESETSTAT")
+	for b.Loop() {
+		for _, cmd := range s.pipeline(ctx, calls, nil, evalSHA) {
+			if cmd.Err() != nil {
+				b.Fatal(cmd.Err())
+			}
+		}
+	}
+	var n, usec int
+	var per float64
+	line, _ := infoField(server.Do("INFO", "commandstats").(string), "cmdstat_evalsha")
+	if _, err := fmt.Sscanf(line, "calls=%d,usec=%d,usec_per_call=%f", &n, &usec, &per); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(per, "µs-server/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(depth*b.N), "ns/op")
 }

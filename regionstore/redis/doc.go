@@ -2,8 +2,8 @@
 // primary, one behind Sentinels, or a Cluster.
 //
 // Each step of the wallet is one Lua script (lua/*.lua behind lua/prelude.lua)
-// over one string per row, a versioned MessagePack array of integers and
-// strings. A script reads the server's clock and replication id itself, so
+// over one string per row, whose numbers and names stand packed one behind the
+// other. A script reads the server's clock and replication id itself, so
 // that the deadline is checked where tokens are spent and a restart, a
 // promotion or an old snapshot makes every row void. All writes come at a
 // script's end: one that fails, also for lack of memory, has changed nothing.

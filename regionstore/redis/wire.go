@@ -119,12 +119,12 @@ func (r *reply) local() regionstore.Local {
 
 func (r *reply) lease(kind lease.Kind) regionstore.Lease {
 	l := regionstore.Lease{
-		Incarnation: lease.Incarnation(r.str()), Seq: uint64(r.num()), Pending: r.bool(),
-		Anchor: r.time(), Deadline: r.time(), Lost: lease.Incarnation(r.str()),
-		Closed: r.bool(), Ended: r.bool(),
-		Granted: r.tokens(), Used: r.tokens(), Returned: r.tokens(),
-		X: r.rate(), Beta: r.tokens(), Balance: r.tokens(), Carry: r.num(), Mark: r.time(),
+		Incarnation: lease.Incarnation(r.str()), Lost: lease.Incarnation(r.str()),
+		Pending: r.bool(), Closed: r.bool(), Ended: r.bool(),
+		Seq: uint64(r.num()), Anchor: r.time(), Deadline: r.time(),
+		Granted: r.tokens(), Used: r.tokens(), Returned: r.tokens(), Mark: r.time(),
 		Cur: r.generation(), Prev: r.generation(),
+		X: r.rate(), Beta: r.tokens(), Balance: r.tokens(), Carry: r.num(),
 	}
 	l.Sent = r.report(kind, l.Incarnation)
 	return l

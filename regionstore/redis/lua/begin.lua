@@ -25,15 +25,14 @@ local function write(l, kind, want, regrant)
   l[PENDING] = true
   l[ANCHOR] = now
   local share = is_share(kind)
-  local sent = {
+  l[SENT] = cmsgpack.pack({
     l[SEQ], l[USED], l[RETURNED],
     share and l[X] or 0, share and l[PER] or 0, share and l[BETA] or 0,
     counted(l), l[CLOSED],
     not share and not l[CLOSED] and want or 0,
     share and regrant and not l[CLOSED] and l[LOST] or '',
     share and l[GRANTED] or 0,
-  }
-  for i = 1, #sent do l[SENT + i - 1] = sent[i] end
+  })
 end
 
 local function begin_one()
@@ -44,13 +43,13 @@ local function begin_one()
   if l[OVER] then return push(DEAD) end
   if l[PENDING] and not supersede and now < l[ANCHOR] + min_age then
     push(BUSY)
-    return push_fields(l, SENT, SENT_LAST)
+    return push_fields(sent(l), 1, SENT_LAST)
   end
   if dead(l) then fence(l, kind) end
   if is_share(kind) and not l[CLOSED] then lower(l, x, per, beta) end
   write(l, kind, want, regrant)
   push(OK)
-  push_fields(l, SENT, SENT_LAST)
+  push_fields(sent(l), 1, SENT_LAST)
 end
 
 local seen = pass(row, not_after)

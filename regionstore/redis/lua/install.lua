@@ -23,7 +23,7 @@ end
 
 local function install_one()
   local kind, inc, seq, status = number(), text(), number(), number()
-  local granted, x, per, beta, ttl, holder = number(), number(), number(), number(), number(), text()
+  local granted, x, per, beta, ttl, holder = number(), number(), number(), number(), number(), name()
   local l = lease(row, kind)
   if not l or l[INC] ~= inc or not l[PENDING] or l[SEQ] ~= seq then return STALE end
   l[PENDING] = false

@@ -11,23 +11,25 @@ end
 local seen = pass(row, not_after)
 row[DEMAND] = add(row[DEMAND], max(0, demand))
 
-row[LOCAL_BALANCE], row[LOCAL_MARK], row[LOCAL_CARRY] = mint_bucket(row[LOCAL_X], row[LOCAL_PER], row[LOCAL_BURST], seen, now, row[LOCAL_BALANCE], row[LOCAL_MARK], row[LOCAL_CARRY])
-if per ~= row[LOCAL_PER] then row[LOCAL_CARRY] = 0 end
-row[LOCAL_X], row[LOCAL_PER], row[LOCAL_BURST] = x, per, max(0, burst)
-row[LOCAL_BALANCE], row[LOCAL_CARRY] = fill(row[LOCAL_BALANCE], row[LOCAL_BURST], 0, row[LOCAL_CARRY])
+local x_before, per_before, burst_before, balance, carry = unpack(bucket(row))
+balance, row[LOCAL_MARK], carry = mint_bucket(x_before, per_before, burst_before, seen, now, balance, row[LOCAL_MARK], carry)
+if per ~= per_before then carry = 0 end
+burst = max(0, burst)
+balance, carry = fill(balance, burst, 0, carry)
 
 local outcome, retry = OK, 0
 cost = max(0, cost)
-if cost <= row[LOCAL_BALANCE] and cost <= MAX - row[LOCAL_TOTAL] then
-  row[LOCAL_BALANCE] = row[LOCAL_BALANCE] - cost
+if cost <= balance and cost <= MAX - row[LOCAL_TOTAL] then
+  balance = balance - cost
   row[LOCAL_TOTAL] = row[LOCAL_TOTAL] + cost
-elseif cost > row[LOCAL_BURST] then
+elseif cost > burst then
   outcome, retry = SHORT, NEVER
 else
   outcome = SHORT
-  retry = wait(row[LOCAL_X], row[LOCAL_PER], cost - row[LOCAL_BALANCE], row[LOCAL_CARRY])
+  retry = wait(x, per, cost - balance, carry)
   if retry ~= NEVER then retry = min(retry + max(0, row[LOCAL_MARK] - seen), LONGEST) end
 end
-push(outcome, row[LOCAL_BALANCE], retry, seen)
+row[LOCAL] = cmsgpack.pack({x, per, burst, balance, carry})
+push(outcome, balance, retry, seen)
 save(KEYS[1], row, before)
 return out

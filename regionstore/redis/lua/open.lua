@@ -3,8 +3,8 @@
 -- KEYS[1]: the row. ARGV: not_after, a nonce per kind, the local nonce.
 -- Atomic: load, renew, save.
 local not_after = number()
-local nonces = {text(), text(), text()}
-local local_nonce = text()
+local nonces = {name(), name(), name()}
+local local_nonce = name()
 
 -- the share that the ledger may still count for a void row
 local function lost(row, kind)
@@ -15,7 +15,8 @@ local function lost(row, kind)
 end
 
 local function acknowledged(l)
-  return not l[PENDING] and l[SENT_CLOSED] and l[SENT_USED] == l[USED] and l[SENT_RETURNED] == l[RETURNED]
+  local s = sent(l)
+  return not l[PENDING] and s[SENT_CLOSED] and s[SENT_USED] == l[USED] and s[SENT_RETURNED] == l[RETURNED]
 end
 
 -- whether the lease gives way to a new incarnation
@@ -31,10 +32,8 @@ local void = created and row ~= nil
 local seen
 if created then
   row = {
-    VERSION, id, 0, local_nonce,
-    0, 0, 0,
-    0, 0, now, 0,
-    new_lease('', lost(row, RESERVE)), new_lease('', lost(row, PACED)), new_lease('', ''),
+    life, local_nonce, 0, now, 0, '',
+    new_lease('', lost(row, RESERVE), 0), new_lease('', lost(row, PACED), 0), new_lease('', '', 0),
   }
   seen = seen_by(not_after)
 else
@@ -42,7 +41,7 @@ else
 end
 for kind = RESERVE, LUMP do
   local l = lease(row, kind)
-  if over(l) then row[LEASES + kind] = new_lease(nonces[kind], l[LOST]) end
+  if over(l) then row[LEASES + kind] = new_lease(nonces[kind], l[LOST], 0) end
 end
 push(created, void)
 push_view(row, seen, OK)

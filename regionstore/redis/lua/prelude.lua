@@ -37,7 +37,10 @@ local function replication_id()
   if ARGV[2] ~= '' then return ARGV[2] end
   local info = redis.call('INFO', 'replication')
   if not string.find(info, 'role:master\r\n', 1, true) then return nil end
-  return string.match(info, '\nmaster_replid:(%x+)')
+  local _, at = string.find(info, '\nmaster_replid:', 1, true)
+  if not at then return nil end
+  local stop = string.find(info, '\r', at, true)
+  return string.sub(info, at + 1, stop - 1)
 end
 
 local function whole(n)

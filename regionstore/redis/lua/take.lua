@@ -4,7 +4,7 @@
 -- answer is kept. ARGV: number of takes, hold, content, keep; per take: cost,
 -- prefetch, demand, not_after.
 -- Atomic: the kept answer, all rows, the answer to keep.
-local takes, hold, content, keep = number(), flag(), text(), number()
+local takes, hold, content, keep = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
 local answer_key = KEYS[takes + 1]
 
 if answer_key then
@@ -51,7 +51,8 @@ local function ask(row, t)
   row[DEMAND] = add(row[DEMAND], max(0, t.demand))
   local sum = 0
   for kind = RESERVE, LUMP do
-    sum = add(sum, hold and prefetchable(lease(row, kind), kind) or live(lease(row, kind), kind))
+    local l = row[LEASES + kind]
+    if alive(l) then sum = add(sum, hold and prefetchable(l, kind) or unspent(l, kind)) end
   end
   t.outcome = sum >= t.cost and OK or SHORT
 end
@@ -59,29 +60,31 @@ end
 -- takes the cost from the leases in their order, then the prefetch
 local function draw(row, t)
   local held = {0, 0, 0}
-  local cost = max(0, t.cost)
+  local cost, more = max(0, t.cost), max(0, t.prefetch)
   for kind = RESERVE, LUMP do
-    if cost <= 0 then break end
-    local l = lease(row, kind)
-    local n
-    if hold then
-      n = min(cost, prefetchable(l, kind))
-      held[kind] = n
-    else
-      n = min(cost, live(l, kind))
-      if is_share(kind) then l[BALANCE] = l[BALANCE] - n end
-      l[USED] = add(l[USED], n)
+    local l = row[LEASES + kind]
+    if cost > 0 and alive(l) then
+      local n
+      if hold then
+        n = min(cost, prefetchable(l, kind))
+        held[kind] = n
+      else
+        n = min(cost, unspent(l, kind))
+        if kind ~= LUMP then l[BALANCE] = l[BALANCE] - n end
+        l[USED] = add(l[USED], n)
+      end
+      cost = cost - n
     end
-    cost = cost - n
   end
-  local more = max(0, t.prefetch)
+  if more <= 0 and not hold then return end
+  t.parts = {}
   for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
+    local l = row[LEASES + kind]
     local extra = min(more, prefetchable(l, kind) - held[kind])
     more = more - extra
     local n = held[kind] + extra
     if n > 0 then
-      if is_share(kind) then l[BALANCE] = l[BALANCE] - n end
+      if kind ~= LUMP then l[BALANCE] = l[BALANCE] - n end
       t.parts[#t.parts + 1] = {kind, l[INC], hold_tokens(l, n), n, min(l[DEADLINE] - now, PROCESS_DEADLINE)}
     end
   end
@@ -97,7 +100,7 @@ local function mint_in(row, n, seen)
   if n <= 0 then return 0 end
   local room = {0, 0}
   for kind = RESERVE, PACED do
-    local l = lease(row, kind)
+    local l = row[LEASES + kind]
     if alive(l) and l[X] > 0 and l[PER] > 0 then room[kind] = l[BETA] - counted(l) - l[BALANCE] end
   end
   local best = NEVER
@@ -106,8 +109,8 @@ local function mint_in(row, n, seen)
     local mine = min(n, room[kind])
     local rest = n - mine
     if mine > 0 and rest <= room[other] then
-      local d = wait_for(lease(row, kind), mine, seen)
-      if rest > 0 then d = max(d, wait_for(lease(row, other), rest, seen)) end
+      local d = wait_for(row[LEASES + kind], mine, seen)
+      if rest > 0 then d = max(d, wait_for(row[LEASES + other], rest, seen)) end
       if best == NEVER or d < best then best = d end
     end
   end
@@ -115,16 +118,16 @@ local function mint_in(row, n, seen)
 end
 
 -- says what the row holds after the step
-local function describe(row, t)
-  local sum, shares, beta, x, per, mints, lasts, pending = 0, 0, 0, 0, 0, 0, 0, false
+local function describe(row, t, out)
+  local sum, shares, beta, x, per, mints, lasts, pending = 0, 0, 0, 0, 0, 0, 0, 0
   for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
-    pending = pending or l[PENDING]
+    local l = row[LEASES + kind]
+    if l[PENDING] then pending = 1 end
     if alive(l) then
       local free = unspent(l, kind)
       sum = add(sum, free)
       lasts = max(lasts, l[DEADLINE] - now)
-      if is_share(kind) then
+      if kind ~= LUMP then
         shares = add(shares, free)
         beta = add(beta, l[BETA])
         if per == 0 then
@@ -139,26 +142,34 @@ local function describe(row, t)
     mints = NEVER
     if sum < t.cost then mints = mint_in(row, t.cost - sum, t.seen) end
   end
-  push(sum, shares, beta, x, per, mints, lasts, pending)
+  local n = #out
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = sum, shares, beta, x
+  out[n + 5], out[n + 6], out[n + 7], out[n + 8] = per, mints, lasts, pending
 end
 
 local rows, before, asked = {}, {}, {}
 local took = true
 for i = 1, takes do
-  local t = {cost = number(), prefetch = number(), demand = number(), not_after = number(), parts = {}}
+  local at = 3 + 4 * i
+  local t = {
+    cost = tonumber(ARGV[at]), prefetch = tonumber(ARGV[at + 1]),
+    demand = tonumber(ARGV[at + 2]), not_after = tonumber(ARGV[at + 3]),
+    outcome = MISSING, seen = 0, parts = nil,
+  }
   rows[i], before[i] = load(KEYS[i])
   asked[i] = t
   ask(rows[i], t)
   took = took and t.outcome == OK
 end
 
-push(took, false, false, takes)
+local out = {id, took and 1 or 0, 0, 0, takes}
 for i = 1, takes do
   local row, t = rows[i], asked[i]
-  push(t.outcome, t.seen)
+  out[#out + 1] = t.outcome
+  out[#out + 1] = t.seen
   if t.outcome ~= MISSING then
     if took then draw(row, t) end
-    describe(row, t)
+    describe(row, t, out)
   end
 end
 
@@ -171,7 +182,10 @@ if answer_key and keep > 0 and took then
   out[3] = 0
 end
 for i = 1, takes do
-  for _, part in ipairs(asked[i].parts) do push(i, unpack(part)) end
+  for _, part in ipairs(asked[i].parts or {}) do
+    out[#out + 1] = i
+    for f = 1, 5 do out[#out + 1] = part[f] end
+  end
 end
 for i = 1, takes do
   if asked[i].outcome ~= MISSING then save(KEYS[i], rows[i], before[i]) end

@@ -1,67 +1,56 @@
 -- The wallet's row and the pure step on it, as package regionstore has them in
 -- Go: the same names, the same order, the same results. The constants
 -- PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL and MAX_LAG come from
--- there.
+-- there. What only some steps need stands in view.lua: a script pays for every
+-- function in it each time it runs.
 --
--- A row is one string: MessagePack of an array, which the steps change in
--- place. Its fields are those of regionstore.Row, at the indices below; a row of
--- another VERSION counts as missing.
+-- A row is one string: a head and a lease of each kind, packed field by field.
+-- One of another VERSION counts as missing.
 
-local VERSION = 1
+local VERSION = 2
 local RESERVE, PACED, LUMP = 1, 2, 3
 local OK, MISSING, STALE, DEAD, SHORT, BUSY = 1, 2, 3, 4, 5, 6
 local ENDED, NOT_PLANNED = 2, 3 -- of a state; any other is active
 local SPAN = PROCESS_DEADLINE + PROCESS_GUARD
 
 local min, max = math.min, math.max
+local pack, unpack_at, byte, sub = struct.pack, struct.unpack, string.byte, string.sub
 
--- fields of a row; a lease of each kind stands behind them
-local FORMAT, LIFE, DEMAND, NONCE = 1, 2, 3, 4
-local LOCAL_X, LOCAL_PER, LOCAL_BURST = 5, 6, 7
-local LOCAL_BALANCE, LOCAL_CARRY, LOCAL_MARK, LOCAL_TOTAL = 8, 9, 10, 11
-local LEASES = 11
+-- Fields of a row; a lease of each kind stands behind them. LIFE is as much of
+-- the replication id as tells lives apart, LOCAL the local bucket's five
+-- numbers, packed, '' while they are 0.
+local LIFE, NONCE, DEMAND, LOCAL_MARK, LOCAL_TOTAL, LOCAL = 1, 2, 3, 4, 5, 6
+local LEASES = 6
+local HEAD = '>Bssi7i7i7'
+local life = sub(id, 1, 20)
 
--- fields of a lease
-local INC, SEQ, PENDING, ANCHOR, DEADLINE, LOST, CLOSED, OVER = 1, 2, 3, 4, 5, 6, 7, 8
-local GRANTED, USED, RETURNED = 9, 10, 11
-local X, PER, BETA, BALANCE, CARRY, MARK = 12, 13, 14, 15, 16, 17
-
--- two generations of prefetched tokens in it, each with four fields
-local CUR, PREV = 18, 22
+-- Fields of a lease, in the order in which they are packed. SENT is what was
+-- sent last, packed, '' before that; begin.lua lists it.
+local INC, LOST, PENDING, CLOSED, OVER = 1, 2, 3, 4, 5
+local SEQ, ANCHOR, DEADLINE, GRANTED, USED, RETURNED, MARK = 6, 7, 8, 9, 10, 11, 12
+local CUR, PREV = 13, 17 -- two generations of prefetched tokens, four fields each
 local ID, N, OPENED, STOP = 0, 1, 2, 3
+local X, PER, BETA, BALANCE, CARRY = 21, 22, 23, 24, 25 -- 0 for a lump
+local SENT = 26
 
--- what was sent last, in it: seq, used, returned, x, its period, beta,
--- prefetched, closed, want, regrant, granted
-local SENT, SENT_USED, SENT_RETURNED, SENT_CLOSED, SENT_LAST = 26, 27, 28, 33, 36
+-- A lease for which nothing was ever asked is packed as IDLE, which makes the
+-- common row, of one lease in use, half as long.
+local COMMON = '>ssBBBi5i7i7i7i7i7i7i5i7i7i7i5i7i7i7'
+local SHARE_FORM, LUMP_FORM, IDLE_FORM = COMMON .. 'i7i7i7i7i7', COMMON .. 'bbbbb', '>Bssi7'
+local IDLE = 0 -- what other leases begin with is 1
 
-local function new_lease(inc, lost)
+local function new_lease(inc, lost, mark)
   return {
-    inc, 0, false, 0, 0, lost, false, false,
-    0, 0, 0,
-    0, 0, 0, 0, 0, 0,
+    inc, lost, false, false, false,
+    0, 0, 0, 0, 0, 0, mark,
     0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, false, 0, '', 0,
+    0, 0, 0, 0, 0, '',
   }
 end
 
--- A lease for which nothing was ever asked is kept as three fields, which makes
--- the common row, of one lease in use, half as long.
-local function shorten(l)
-  if l[SEQ] > 0 or l[CLOSED] then return l end
-  return {l[INC], l[LOST], l[MARK]}
-end
-
-local function lengthen(l)
-  if #l > 3 then return l end
-  local full = new_lease(l[1], l[2])
-  full[MARK] = l[3]
-  return full
-end
-
--- the slot of a kind, nil for an invalid kind
-local function lease(row, kind)
-  if kind < RESERVE or kind > LUMP then return nil end
-  return row[LEASES + kind]
+-- whether nothing was ever asked for the lease
+local function idle(l)
+  return l[SEQ] == 0 and not l[CLOSED]
 end
 
 -- when the row may be forgotten: KEEP_MARGIN after the last instant that
@@ -69,56 +58,66 @@ end
 local function expiry(row)
   local last = row[LOCAL_MARK]
   for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
-    last = max(last, l[ANCHOR], l[DEADLINE], l[CUR + STOP], l[PREV + STOP])
+    local l = row[LEASES + kind]
+    if not idle(l) then last = max(last, l[ANCHOR], l[DEADLINE], l[CUR + STOP], l[PREV + STOP]) end
   end
   local keep = last + KEEP_MARGIN
   if row[LOCAL_TOTAL] > 0 then keep = max(keep, row[LOCAL_MARK] + KEEP_LOCAL) end
   return keep
 end
 
+-- the text at a position behind its length in one byte, and what is behind it
+local function text_at(packed, at)
+  local stop = at + byte(packed, at)
+  return sub(packed, at + 1, stop), stop + 1
+end
+
+local function lease_at(packed, at, kind)
+  if byte(packed, at) == IDLE then
+    local _, inc, lost, mark, behind = unpack_at(IDLE_FORM, packed, at)
+    return new_lease(inc, lost, mark), behind
+  end
+  local l = {unpack_at(kind == LUMP and LUMP_FORM or SHARE_FORM, packed, at + 1)}
+  l[PENDING], l[CLOSED], l[OVER] = l[PENDING] == 1, l[CLOSED] == 1, l[OVER] == 1
+  l[SENT], at = text_at(packed, l[SENT])
+  return l, at
+end
+
 -- the row at a key and its packed form; nil if there is none or its time is over
 local function load(key)
   local packed = redis.call('GET', key)
-  if not packed then return nil end
-  local row = cmsgpack.unpack(packed)
-  if row[FORMAT] ~= VERSION then return nil end
-  for kind = RESERVE, LUMP do row[LEASES + kind] = lengthen(row[LEASES + kind]) end
+  if not packed or byte(packed) ~= VERSION then return nil end
+  local _, at
+  local row = {'', '', 0, 0, 0, '', 0, 0, 0}
+  _, row[LIFE], row[NONCE], row[DEMAND], row[LOCAL_MARK], row[LOCAL_TOTAL], at = unpack_at(HEAD, packed)
+  row[LOCAL], at = text_at(packed, at)
+  for kind = RESERVE, LUMP do row[LEASES + kind], at = lease_at(packed, at, kind) end
   if now >= expiry(row) then return nil end
   return row, packed
+end
+
+local function pack_lease(l, kind)
+  if idle(l) then return pack(IDLE_FORM, IDLE, l[INC], l[LOST], l[MARK]) end
+  l[PENDING], l[CLOSED], l[OVER] = l[PENDING] and 1 or 0, l[CLOSED] and 1 or 0, l[OVER] and 1 or 0
+  return '\1' .. pack(kind == LUMP and LUMP_FORM or SHARE_FORM, unpack(l, INC, CARRY)) .. pack('B', #l[SENT]) .. l[SENT]
 end
 
 -- Writes the row if it is not what it was, and leaves it unusable. Comes after
 -- everything that can fail.
 local function save(key, row, before)
   local ms = max(1, math.ceil((expiry(row) - now) / 1000))
-  for kind = RESERVE, LUMP do row[LEASES + kind] = shorten(row[LEASES + kind]) end
-  local packed = cmsgpack.pack(row)
-  if packed == before then return end
-  redis.call('SET', key, packed, 'PX', whole(ms))
-end
-
--- Replies: flat arrays behind the replication id ------------------------------
-
-local out = {id}
-
-local function push_one(v)
-  if v == true then v = 1 elseif v == false then v = 0 end
-  out[#out + 1] = v
-end
-
-local function push(...)
-  for i = 1, select('#', ...) do push_one((select(i, ...))) end
-end
-
-local function push_fields(t, from, to)
-  for i = from, to do push_one(t[i]) end
+  local packed = pack(HEAD, VERSION, row[LIFE], row[NONCE], row[DEMAND], row[LOCAL_MARK], row[LOCAL_TOTAL])
+    .. pack('B', #row[LOCAL]) .. row[LOCAL]
+    .. pack_lease(row[LEASES + RESERVE], RESERVE)
+    .. pack_lease(row[LEASES + PACED], PACED)
+    .. pack_lease(row[LEASES + LUMP], LUMP)
+  if packed ~= before then redis.call('SET', key, packed, 'PX', whole(ms)) end
 end
 
 -- Step ------------------------------------------------------------------------
 
 local function current(row)
-  return row and row[LIFE] == id
+  return row and row[LIFE] == life
 end
 
 -- whether the caller has no usable bound on the clock
@@ -135,14 +134,6 @@ local function add(a, b)
   return min(a + b, MAX) -- a rounded sum is above MAX
 end
 
-local function is_share(kind)
-  return kind ~= LUMP
-end
-
-local function dead(l)
-  return l[DEADLINE] ~= 0 and now >= l[DEADLINE]
-end
-
 local function alive(l)
   return not l[CLOSED] and l[DEADLINE] ~= 0 and now < l[DEADLINE] and not l[OVER]
 end
@@ -153,7 +144,7 @@ end
 
 -- what the wallet itself holds of the lease, dead or alive
 local function unspent(l, kind)
-  if is_share(kind) then return l[BALANCE] end
+  if kind ~= LUMP then return l[BALANCE] end
   return l[GRANTED] - l[USED] - l[RETURNED] - counted(l)
 end
 
@@ -169,7 +160,7 @@ end
 
 -- keeps a closed share's cap at what processes still hold
 local function trim(l, kind)
-  if l[CLOSED] and is_share(kind) then l[BETA] = counted(l) end
+  if l[CLOSED] and kind ~= LUMP then l[BETA] = counted(l) end
 end
 
 local function age_one(l, kind, g, seen)
@@ -220,7 +211,7 @@ end
 -- makes TIME the instant that everything counts from
 local function move_marks(row)
   for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
+    local l = row[LEASES + kind]
     l[MARK] = max(l[MARK], now)
     postpone(l, CUR, now + SPAN)
     postpone(l, PREV, now + SPAN)
@@ -236,47 +227,11 @@ local function pass(row, not_after)
     return seen
   end
   for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
-    if counted(l) > 0 then age(l, kind, seen) end
-    if is_share(kind) then mint_share(l, seen) end
+    local l = row[LEASES + kind]
+    if l[DEADLINE] ~= 0 then
+      if counted(l) > 0 then age(l, kind, seen) end
+      if kind ~= LUMP then mint_share(l, seen) end
+    end
   end
   return seen
-end
-
--- the lease of that kind and incarnation, nil if the row holds another
-local function named(row, kind, inc)
-  local l = lease(row, kind)
-  if not l or inc == '' or l[INC] ~= inc then return nil end
-  return l
-end
-
--- closes the lease and moves its balance into returned
-local function fence(l, kind)
-  if l[CLOSED] then return end
-  l[CLOSED] = true
-  l[RETURNED] = add(l[RETURNED], unspent(l, kind))
-  if not is_share(kind) then return end
-  l[X], l[BALANCE], l[CARRY] = 0, 0, 0
-  trim(l, kind)
-end
-
--- the smallest cap whose prefetch limit covers what is counted
-local function least_beta(l)
-  return 4 * counted(l)
-end
-
--- Views -----------------------------------------------------------------------
-
-local function push_missing(not_after)
-  push(MISSING, seen_by(not_after))
-end
-
-local function push_view(row, seen, outcome)
-  push(outcome, seen)
-  push_fields(row, DEMAND, LOCAL_TOTAL)
-  for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
-    push_fields(l, INC, SENT_LAST)
-    push(live(l, kind), alive(l) and l[DEADLINE] - now or 0)
-  end
 end

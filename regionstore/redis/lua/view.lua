@@ -1,0 +1,95 @@
+-- What the steps beside take.lua share, behind wallet.lua.
+
+-- Replies: flat arrays behind the replication id ------------------------------
+
+local out = {id}
+
+local function push_one(v)
+  if v == true then v = 1 elseif v == false then v = 0 end
+  out[#out + 1] = v
+end
+
+local function push(...)
+  for i = 1, select('#', ...) do push_one((select(i, ...))) end
+end
+
+-- the slot of a kind, nil for an invalid kind
+local function lease(row, kind)
+  if kind < RESERVE or kind > LUMP then return nil end
+  return row[LEASES + kind]
+end
+
+local function is_share(kind)
+  return kind ~= LUMP
+end
+
+local function dead(l)
+  return l[DEADLINE] ~= 0 and now >= l[DEADLINE]
+end
+
+-- the lease of that kind and incarnation, nil if the row holds another
+local function named(row, kind, inc)
+  local l = lease(row, kind)
+  if not l or inc == '' or l[INC] ~= inc then return nil end
+  return l
+end
+
+-- closes the lease and moves its balance into returned
+local function fence(l, kind)
+  if l[CLOSED] then return end
+  l[CLOSED] = true
+  l[RETURNED] = add(l[RETURNED], unspent(l, kind))
+  if not is_share(kind) then return end
+  l[X], l[BALANCE], l[CARRY] = 0, 0, 0
+  trim(l, kind)
+end
+
+-- the smallest cap whose prefetch limit covers what is counted
+local function least_beta(l)
+  return 4 * counted(l)
+end
+
+-- the local bucket: rate, its period, burst, balance, carry
+local function bucket(row)
+  if row[LOCAL] == '' then return {0, 0, 0, 0, 0} end
+  return cmsgpack.unpack(row[LOCAL])
+end
+
+-- what was sent last: seq, used, returned, x, its period, beta, prefetched,
+-- closed, want, regrant, granted
+local SENT_USED, SENT_RETURNED, SENT_CLOSED, SENT_LAST = 2, 3, 8, 11
+
+local function sent(l)
+  if l[SENT] == '' then return {0, 0, 0, 0, 0, 0, 0, false, 0, '', 0} end
+  return cmsgpack.unpack(l[SENT])
+end
+
+-- The next argument as a name that is kept in the row, where it ends with a
+-- zero byte.
+local function name()
+  local s = text()
+  assert(not string.find(s, '\0', 1, true), 'a name with a zero byte')
+  return s
+end
+
+local function push_fields(t, from, to)
+  for i = from, to do push_one(t[i]) end
+end
+
+-- Views -----------------------------------------------------------------------
+
+local function push_missing(not_after)
+  push(MISSING, seen_by(not_after))
+end
+
+local function push_view(row, seen, outcome)
+  push(outcome, seen, row[DEMAND], row[NONCE])
+  push_fields(bucket(row), 1, 5)
+  push(row[LOCAL_MARK], row[LOCAL_TOTAL])
+  for kind = RESERVE, LUMP do
+    local l = lease(row, kind)
+    push_fields(l, INC, CARRY)
+    push_fields(sent(l), 1, SENT_LAST)
+    push(live(l, kind), alive(l) and l[DEADLINE] - now or 0)
+  end
+end
