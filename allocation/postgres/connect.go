@@ -61,6 +61,7 @@ SELECT
     set_config('lock_timeout', $1, false),
     set_config('idle_in_transaction_session_timeout', $2, false),
     set_config('plan_cache_mode', 'force_generic_plan', false),
+    set_config('jit', 'off', false),
     set_config('enable_seqscan', 'off', false),
     set_config('enable_hashjoin', 'off', false),
     set_config('enable_mergejoin', 'off', false),
@@ -78,7 +79,7 @@ func prepareSession(ctx context.Context, conn *pgx.Conn, opts Options) error {
 	milliseconds := func(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 	var ignored, setting, standbys string
 	err := conn.QueryRow(ctx, sqlSession, milliseconds(opts.Timeout*3/4), milliseconds(2*opts.Timeout)).
-		Scan(&ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &setting, &standbys)
+		Scan(&ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &ignored, &setting, &standbys)
 	if err != nil || opts.AllowVolatile {
 		return err
 	}
