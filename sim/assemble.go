@@ -43,6 +43,16 @@ func (t *Tally) add(u *Tally) {
 	t.IdealTokens += u.IdealTokens
 }
 
+// alarms counts the reports that the ledger had to clamp.
+func (b *budget) alarms() (n int64) {
+	if s := b.w.db.mem.Peek(b.name); s != nil {
+		for i := range s.Pools {
+			n += s.Pools[i].Totals.Alarms
+		}
+	}
+	return n
+}
+
 // coverLedger counts how the leases ended that the ledger still has rows of.
 func (w *world) coverLedger(b *budget) {
 	s := w.db.mem.Peek(b.name)
@@ -73,7 +83,7 @@ func (b *budget) result() BudgetResult {
 		NonConforming: b.blame.total, Causes: b.blame.list(),
 		HeldMean: ratio(b.heldSum, b.heldCount, 0), HeldMost: b.heldMost,
 		StrandedMean: ratio(b.strandedSum, b.strandedCount, 0), StrandedMost: b.strandedMost,
-		SyncItems: b.items, Series: b.series,
+		SyncItems: b.items, Alarms: b.alarms(), Series: b.series,
 	}
 	if b.w.yardstick {
 		r.Strategy = string(b.w.o.Strategy)

@@ -107,8 +107,11 @@ type BudgetResult struct {
 	// Jain is Jain's index of the regions' admitted/offered; 1 is fair.
 	Jain float64 `json:"jain"`
 
-	SyncItems int64   `json:"sync_items"`
-	Series    *Series `json:"series,omitempty"`
+	SyncItems int64 `json:"sync_items"`
+	// Alarms are reports that claimed more than the ledger gave; clocks that are
+	// apart by more than a token's time make some too.
+	Alarms int64   `json:"alarms"`
+	Series *Series `json:"series,omitempty"`
 }
 
 // RegionResult is one region's part.

@@ -12,12 +12,10 @@ import (
 	"github.com/ration-dev/ration/internal/mutant"
 )
 
-var oneMutant = flag.Int("mutant", 0, "hunt one mutant alone")
-
-// trials are independent hunts for a mutant, each of at most mostSeeds runs.
-const (
-	trials    = 3
-	mostSeeds = 300
+var (
+	oneMutant = flag.Int("mutant", 0, "hunt one mutant alone, by its number")
+	trials    = flag.Int("trials", 3, "independent hunts for each mutant")
+	mostSeeds = flag.Int("seeds", 300, "runs of a hunt at most")
 )
 
 // Each rule of the protocol, broken on purpose, must be noticed by random runs
@@ -48,10 +46,10 @@ func TestMutantsDieInTheSimulator(t *testing.T) {
 func hunt(t *testing.T, f fate) {
 	var lived []int
 	saw := map[string]int{}
-	for trial := range trials {
+	for trial := range *trials {
 		n, by := firstKill(f, uint64(trial)*100_000)
 		if by == "" {
-			t.Errorf("%s lives through %d runs", f.name, mostSeeds)
+			t.Errorf("%s lives through %d runs", f.name, *mostSeeds)
 			return
 		}
 		lived = append(lived, n)
@@ -64,7 +62,7 @@ func hunt(t *testing.T, f fate) {
 // firstKill plays seeds from the first on, until one fails that does not fail
 // without the mutant.
 func firstKill(f fate, first uint64) (seeds int, by string) {
-	for i := range mostSeeds {
+	for i := range *mostSeeds {
 		seed := first + uint64(i)
 		if by = kill(f, f.mutant, seed); by == "" {
 			continue
@@ -73,7 +71,7 @@ func firstKill(f fate, first uint64) (seeds int, by string) {
 			return i + 1, by
 		}
 	}
-	return mostSeeds, ""
+	return *mostSeeds, ""
 }
 
 // kill names what is wrong with a run under a mutant.
@@ -84,13 +82,19 @@ func kill(f fate, m mutant.Mutant, seed uint64) string {
 		ground = random
 	}
 	o := ground(seed)
-	o.StopAtViolation = true
+	bounds, err := promise(&o)
+	if err != nil {
+		panic(err)
+	}
+	o.Bounds, o.StopAtViolation = bounds, true
 	r, wrong := judge(o)
 	switch {
 	case len(r.Found) > 0:
 		return r.Found[0].Invariant
 	case len(wrong) > 0:
 		return strings.SplitN(wrong[0], ":", 2)[0]
+	case f.alarms && r.Budgets[0].Alarms > 0:
+		return "alarm of the ledger"
 	}
 	return ""
 }
