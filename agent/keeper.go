@@ -47,8 +47,10 @@ const (
 	notPlannedDoublings = 5
 
 	// looksPerSecond and beatsPerSecond bound what a region of very many active
-	// budgets asks of its store and of the ledger when nothing presses.
-	looksPerSecond = 10_000
+	// budgets asks of its store and of the ledger when nothing presses. A look
+	// costs the store about what a decision does, so it is to be a small part of
+	// what the store can do.
+	looksPerSecond = 2_500
 	beatsPerSecond = 2_500
 
 	firstRTT     = 250 * time.Millisecond
