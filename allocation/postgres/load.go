@@ -17,27 +17,46 @@ import (
 
 // batch is some loaded budgets, found by name.
 type batch struct {
-	order  []string
-	states map[string]*allocation.State
-	dues   map[string]lease.Time // as stored
+	order   []string
+	budgets map[string]*loaded
+}
+
+// loaded is a budget as a transaction found it.
+type loaded struct {
+	// state is for the step to change, before to compare with. They share the
+	// budget, which is immutable, and no rows.
+	state, before allocation.State
+	// due is the stored time at which the sweep looks.
+	due lease.Time
 }
 
 // list returns the states of the named budgets, nil where there is none, and
-// copies of them to compare with later, empty where there is none.
+// what to compare them with later, empty where there is none.
 func (b batch) list(names []string) (states, before []*allocation.State) {
 	states = make([]*allocation.State, len(names))
 	before = make([]*allocation.State, len(names))
 	for i, name := range names {
-		states[i] = b.states[name]
-		before[i] = snapshot(states[i])
+		if l := b.budgets[name]; l != nil {
+			states[i], before[i] = &l.state, &l.before
+		} else {
+			before[i] = &allocation.State{}
+		}
 	}
 	return states, before
+}
+
+// due is the stored due time of a budget; 0 where there is none.
+func (b batch) due(name string) lease.Time {
+	if l := b.budgets[name]; l != nil {
+		return l.due
+	}
+	return 0
 }
 
 // copy returns a state for a caller who is not trusted to leave the budget, a
 // value shared with others, as it is.
 func (b batch) copy(name string) allocation.State {
-	s := *b.states[name]
+	s := b.budgets[name].state
 	s.Budget = cloneBudget(s.Budget)
 	return s
 }
@@ -55,37 +74,48 @@ func queueLoad(q *pgx.Batch, names [][]byte) {
 }
 
 func readLoad(r pgx.BatchResults, b batch) error {
-	err := each(r, scanPool, b, func(s *allocation.State, p allocation.Pool) { s.Pools = append(s.Pools, p) })
+	err := each(r, scanPool, b, func(l *loaded, rows, copies []allocation.Pool) { l.state.Pools, l.before.Pools = rows, copies })
 	if err != nil {
 		return err
 	}
-	err = each(r, scanLease, b, func(s *allocation.State, l allocation.Lease) { s.Leases = append(s.Leases, l) })
+	err = each(r, scanLease, b, func(l *loaded, rows, copies []allocation.Lease) { l.state.Leases, l.before.Leases = rows, copies })
 	if err != nil {
 		return err
 	}
-	err = each(r, scanRegion, b, func(s *allocation.State, g allocation.Region) { s.Regions = append(s.Regions, g) })
+	err = each(r, scanRegion, b, func(l *loaded, rows, copies []allocation.Region) { l.state.Regions, l.before.Regions = rows, copies })
 	if err != nil {
 		return err
 	}
-	return each(r, scanLocal, b, func(s *allocation.State, l allocation.Local) { s.Locals = append(s.Locals, l) })
+	return each(r, scanLocal, b, func(l *loaded, rows, copies []allocation.Local) { l.state.Locals, l.before.Locals = rows, copies })
 }
 
-// each reads one query's rows into the states they belong to.
-func each[R any](r pgx.BatchResults, scan func(pgx.Rows) ([]byte, R, error), b batch, add func(*allocation.State, R)) error {
+// each reads one query's rows, which come in order of their budgets, and gives
+// every budget its own, twice. The rows of all budgets lie in one slice.
+func each[R any](r pgx.BatchResults, scan func(pgx.Rows) ([]byte, R, error), b batch, give func(l *loaded, rows, copies []R)) error {
 	rows, err := r.Query()
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	var all []R
+	var owners []*loaded // of each row
 	for rows.Next() {
 		budget, row, err := scan(rows)
 		if err != nil {
 			return err
 		}
 		// A budget that appeared after the lock was taken is not of this batch.
-		if s := b.states[string(budget)]; s != nil {
-			add(s, row)
+		if l := b.budgets[string(budget)]; l != nil {
+			all, owners = append(all, row), append(owners, l)
 		}
+	}
+	copies := slices.Clone(all)
+	for from, to := 0, 0; from < len(all); from = to {
+		for to = from; to < len(all) && owners[to] == owners[from]; {
+			to++
+		}
+		// Capped, so that a step that appends moves away.
+		give(owners[from], all[from:to:to], copies[from:to:to])
 	}
 	return rows.Err()
 }
@@ -120,11 +150,11 @@ func (s *Store) readBudgets(rows pgx.Rows, err error) ([]listed, error) {
 }
 
 func newBatch(list []listed) batch {
-	b := batch{states: make(map[string]*allocation.State, len(list)), dues: make(map[string]lease.Time, len(list))}
-	for _, l := range list {
-		b.order = append(b.order, l.Name)
-		b.states[l.Name] = &allocation.State{Budget: l.Budget}
-		b.dues[l.Name] = l.due
+	b := batch{order: make([]string, len(list)), budgets: make(map[string]*loaded, len(list))}
+	all := make([]loaded, len(list))
+	for i, l := range list {
+		all[i].state.Budget, all[i].before.Budget, all[i].due = l.Budget, l.Budget, l.due
+		b.order[i], b.budgets[l.Name] = l.Name, &all[i]
 	}
 	return b
 }

@@ -22,7 +22,7 @@ type (
 	localRow  = owned[allocation.Local]
 )
 
-// column collects one column of many rows, for unnest.
+// column collects one value of each of many rows.
 func column[R, T any](rows []R, get func(R) T) []T {
 	values := make([]T, len(rows))
 	for i, r := range rows {
@@ -32,7 +32,20 @@ func column[R, T any](rows []R, get func(R) T) []T {
 }
 
 func budgetColumn[R any](rows []owned[R]) [][]byte {
-	return column(rows, func(r owned[R]) []byte { return []byte(r.budget) })
+	values := make([][]byte, len(rows))
+	for i := range rows {
+		values[i] = []byte(rows[i].budget)
+	}
+	return values
+}
+
+// field is a column of any other kind.
+func field[R, T any](rows []owned[R], get func(*R) T) []T {
+	values := make([]T, len(rows))
+	for i := range rows {
+		values[i] = get(&rows[i].row)
+	}
+	return values
 }
 
 // number is a column of whole numbers.
@@ -50,10 +63,15 @@ func micros[R any](rows []owned[R], get func(*R) time.Duration) []int64 {
 }
 
 func bytesColumn[R any, S ~string](rows []owned[R], get func(*R) S) [][]byte {
-	return column(rows, func(r owned[R]) []byte { return []byte(get(&r.row)) })
+	return field(rows, func(r *R) []byte { return []byte(get(r)) })
 }
 
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
+// tokensAt and timeAt let pgx read into types of ours without reflection.
+
+func tokensAt(n *lease.Tokens) *int64 { return (*int64)(n) }
+func timeAt(t *lease.Time) *int64     { return (*int64)(t) }
 
 // The order of the columns below is that of the statements in sql/.
 
@@ -61,13 +79,17 @@ func scanPool(rows pgx.Rows) (budget []byte, p allocation.Pool, err error) {
 	var per int64
 	t := &p.Totals
 	err = rows.Scan(
-		&budget, &p.Start, &p.End, &p.Rate.Tokens, &per, &p.Burst, &p.Float,
-		&p.Available, &p.X, &p.Outstanding, &p.MintedAt, &p.Carry, &t.Start, &t.Minted, &t.Adjusted,
-		&t.Clamped, &t.ShareGiven, &t.ShareReturned, &t.ShareUsed,
-		&t.ShareWrittenOff, &t.LumpGranted, &t.LumpUsed, &t.LumpReturned,
-		&t.LumpWrittenOff, &t.LateUsed, &t.LateCredited, &t.Debt, &t.PurgedGiven,
-		&t.PurgedShareReturned, &t.PurgedShareUsed, &t.PurgedGranted, &t.PurgedUsed, &t.PurgedReturned,
-		&t.PurgedWrittenOff, &t.Alarms,
+		&budget, timeAt(&p.Start), timeAt(&p.End), tokensAt(&p.Rate.Tokens), &per, tokensAt(&p.Burst),
+		tokensAt(&p.Float),
+		tokensAt(&p.Available), tokensAt(&p.X), tokensAt(&p.Outstanding), timeAt(&p.MintedAt), &p.Carry,
+		tokensAt(&t.Start), tokensAt(&t.Minted), tokensAt(&t.Adjusted),
+		tokensAt(&t.Clamped), tokensAt(&t.ShareGiven), tokensAt(&t.ShareReturned), tokensAt(&t.ShareUsed),
+		tokensAt(&t.ShareWrittenOff), tokensAt(&t.LumpGranted), tokensAt(&t.LumpUsed), tokensAt(&t.LumpReturned),
+		tokensAt(&t.LumpWrittenOff), tokensAt(&t.LateUsed), tokensAt(&t.LateCredited), tokensAt(&t.Debt),
+		tokensAt(&t.PurgedGiven),
+		tokensAt(&t.PurgedShareReturned), tokensAt(&t.PurgedShareUsed), tokensAt(&t.PurgedGranted),
+		tokensAt(&t.PurgedUsed), tokensAt(&t.PurgedReturned),
+		tokensAt(&t.PurgedWrittenOff), &t.Alarms,
 	)
 	p.Rate.Per = duration(per)
 	return budget, p, err
@@ -129,10 +151,13 @@ func scanLease(rows pgx.Rows) (budget []byte, l allocation.Lease, err error) {
 	var kind, short int16
 	var seq, ttl, retryAfter int64
 	err = rows.Scan(
-		&budget, &region, &kind, &incarnation, &l.Window, &seq, &l.Granted, &l.Used, &l.Returned, &l.X,
-		&l.ToldX, &l.Beta, &l.ToldBeta, &l.Minted, &l.MintCarry, &l.MintedAt, &l.Hold, &ttl, &l.Reclaim, &l.Keep,
-		&short, &retryAfter, &l.Closing, &l.Ending, &l.EndedAt, &l.WrittenOff, &l.LateUsed, &l.LateReturned,
-		&l.LateCredited,
+		&budget, &region, &kind, &incarnation, timeAt(&l.Window), &seq, tokensAt(&l.Granted), tokensAt(&l.Used),
+		tokensAt(&l.Returned), tokensAt(&l.X),
+		tokensAt(&l.ToldX), tokensAt(&l.Beta), tokensAt(&l.ToldBeta), tokensAt(&l.Minted), &l.MintCarry,
+		timeAt(&l.MintedAt), tokensAt(&l.Hold), &ttl, timeAt(&l.Reclaim), tokensAt(&l.Keep),
+		&short, &retryAfter, &l.Closing, &l.Ending, timeAt(&l.EndedAt), tokensAt(&l.WrittenOff),
+		tokensAt(&l.LateUsed), tokensAt(&l.LateReturned),
+		tokensAt(&l.LateCredited),
 	)
 	l.Region, l.Incarnation = string(region), lease.Incarnation(incarnation)
 	l.Kind, l.Short, l.Seq = lease.Kind(kind), lease.Shortage(short), uint64(seq)
@@ -160,10 +185,10 @@ func leaseColumns(rows []leaseRow) []any {
 		micros(rows, func(r *l) time.Duration { return r.TTL }),
 		number(rows, func(r *l) lease.Time { return r.Reclaim }),
 		tokens(func(r *l) lease.Tokens { return r.Keep }),
-		column(rows, func(r leaseRow) int16 { return int16(r.row.Short) }),
+		field(rows, func(r *l) int16 { return int16(r.Short) }),
 		micros(rows, func(r *l) time.Duration { return r.RetryAfter }),
-		column(rows, func(r leaseRow) bool { return r.row.Closing }),
-		column(rows, func(r leaseRow) string { return string(r.row.Ending) }),
+		field(rows, func(r *l) bool { return r.Closing }),
+		field(rows, func(r *l) string { return string(r.Ending) }),
 		number(rows, func(r *l) lease.Time { return r.EndedAt }),
 		tokens(func(r *l) lease.Tokens { return r.WrittenOff }),
 		tokens(func(r *l) lease.Tokens { return r.LateUsed }),
@@ -184,7 +209,7 @@ func leaseKeyColumns(rows []leaseRow) []any {
 	return []any{
 		budgetColumn(rows),
 		bytesColumn(rows, func(r *allocation.Lease) string { return r.Region }),
-		column(rows, func(r leaseRow) int16 { return int16(r.row.Kind) }),
+		field(rows, func(r *allocation.Lease) int16 { return int16(r.Kind) }),
 		bytesColumn(rows, func(r *allocation.Lease) lease.Incarnation { return r.Incarnation }),
 	}
 }
@@ -193,8 +218,9 @@ func scanRegion(rows pgx.Rows) (budget []byte, r allocation.Region, err error) {
 	var name []byte
 	var rtt int64
 	err = rows.Scan(
-		&budget, &name, &r.Demand, &r.DemandTotal, &r.Waiting, &r.Want, &rtt, &r.SeenAt, &r.Paced,
-		&r.Window, &r.WindowGranted,
+		&budget, &name, &r.Demand, tokensAt(&r.DemandTotal), tokensAt(&r.Waiting), tokensAt(&r.Want), &rtt,
+		timeAt(&r.SeenAt), &r.Paced,
+		timeAt(&r.Window), tokensAt(&r.WindowGranted),
 	)
 	r.Name, r.RTT = string(name), duration(rtt)
 	return budget, r, err
@@ -203,13 +229,13 @@ func scanRegion(rows pgx.Rows) (budget []byte, r allocation.Region, err error) {
 func regionColumns(rows []regionRow) []any {
 	type r = allocation.Region
 	return append(regionKeyColumns(rows),
-		column(rows, func(o regionRow) float64 { return o.row.Demand }),
+		field(rows, func(o *r) float64 { return o.Demand }),
 		number(rows, func(o *r) lease.Tokens { return o.DemandTotal }),
 		number(rows, func(o *r) lease.Tokens { return o.Waiting }),
 		number(rows, func(o *r) lease.Tokens { return o.Want }),
 		micros(rows, func(o *r) time.Duration { return o.RTT }),
 		number(rows, func(o *r) lease.Time { return o.SeenAt }),
-		column(rows, func(o regionRow) bool { return o.row.Paced }),
+		field(rows, func(o *r) bool { return o.Paced }),
 		number(rows, func(o *r) lease.Time { return o.Window }),
 		number(rows, func(o *r) lease.Tokens { return o.WindowGranted }),
 	)
@@ -226,7 +252,7 @@ func regionKeyColumns(rows []regionRow) []any {
 
 func scanLocal(rows pgx.Rows) (budget []byte, l allocation.Local, err error) {
 	var region, source []byte
-	err = rows.Scan(&budget, &region, &source, &l.Total, &l.SeenAt)
+	err = rows.Scan(&budget, &region, &source, tokensAt(&l.Total), timeAt(&l.SeenAt))
 	l.Region, l.Source = string(region), string(source)
 	return budget, l, err
 }

@@ -13,18 +13,6 @@ import (
 	"github.com/ration-dev/ration/lease"
 )
 
-// snapshot copies what a step may change in place. Rows are plain values, and
-// a Budget is immutable, so copying the slices is enough.
-func snapshot(s *allocation.State) *allocation.State {
-	if s == nil {
-		return &allocation.State{}
-	}
-	c := *s
-	c.Pools, c.Leases = slices.Clone(s.Pools), slices.Clone(s.Leases)
-	c.Regions, c.Locals = slices.Clone(s.Regions), slices.Clone(s.Locals)
-	return &c
-}
-
 // changes are the rows of one table to insert, to update and to delete. The
 // locks on the budgets keep others from inserting or deleting any, so what is
 // there is known, and no row is looked for twice, as an upsert would.
@@ -98,8 +86,8 @@ func queueRows(q *pgx.Batch, sql string, n int, args func() []any) {
 }
 
 // queueSave queues the statements that turn the states in before into those
-// in after; dues are the stored times of the budgets' next sweeps.
-func queueSave(q *pgx.Batch, now lease.Time, dues map[string]lease.Time, before, after []*allocation.State) error {
+// in after; due has the stored times of the budgets' next sweeps.
+func queueSave(q *pgx.Batch, now lease.Time, due func(budget string) lease.Time, before, after []*allocation.State) error {
 	var pools changes[allocation.Pool]
 	var leases changes[allocation.Lease]
 	var regions changes[allocation.Region]
@@ -110,7 +98,7 @@ func queueSave(q *pgx.Batch, now lease.Time, dues map[string]lease.Time, before,
 		switch {
 		case !reflect.DeepEqual(was.Budget, s.Budget):
 			policies = append(policies, s)
-		case mustMove(dues[name], s.NextDue(), now):
+		case mustMove(due(name), s.NextDue(), now):
 			moved = append(moved, s)
 		}
 		diff(&pools, name, was.Pools, s.Pools, poolKey)

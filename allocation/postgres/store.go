@@ -159,7 +159,7 @@ func (s *Store) Update(ctx context.Context, budgets []string, step func(allocati
 			return err
 		}
 		for i, state := range states {
-			existed := tx.batch.states[budgets[i]] != nil
+			existed := tx.batch.budgets[budgets[i]] != nil
 			if existed != (state != nil) {
 				return lease.Errorf(lease.Internal, "", "a step may not create or drop budget %q", budgets[i])
 			}

@@ -155,7 +155,7 @@ func (tx *transaction) readClock(ctx context.Context, r pgx.BatchResults, sent t
 // save writes what the step changed.
 func (tx *transaction) save(ctx context.Context, now allocation.Now, apply bool) error {
 	var q pgx.Batch
-	if err := queueSave(&q, now.Governed, tx.batch.dues, tx.before, tx.after); err != nil {
+	if err := queueSave(&q, now.Governed, tx.batch.due, tx.before, tx.after); err != nil {
 		return stepError{err}
 	}
 	if apply && len(tx.after) > 0 {
