@@ -15,21 +15,31 @@ type demand struct {
 	rate  float64
 	total lease.Tokens
 	at    time.Duration
+	// since is when demand last changed, jump by how much the last count moved
+	// the rate if it lay outside the noise.
+	since time.Duration
+	jump  float64
 	known bool
+	// spread is the variance of the counts, of late, in that of Poisson counts.
+	spread float64
 }
 
 const (
 	// demandWindow is the shortest time over which arrivals are counted.
 	demandWindow = 40 * time.Millisecond
-	// demandNoise is how many standard deviations of a Poisson count are noise.
+	// demandMemory is the longest time over which demand is averaged.
+	demandMemory = 2 * time.Minute
+	// demandNoise is how many standard deviations of a count are noise.
 	demandNoise = 4
+	// spreadMemory is the time over which the noise of counts is averaged.
+	spreadMemory = 10 * time.Second
 )
 
 // observe books the row's total as read at now. A total below the last one
 // belongs to a new row and starts the count anew.
 func (d *demand) observe(total lease.Tokens, now time.Duration) {
 	if !d.known || total < d.total {
-		d.total, d.at, d.known = total, now, true
+		d.total, d.at, d.since, d.known = total, now, now, true
 		return
 	}
 	dt := (now - d.at).Seconds()
@@ -37,18 +47,32 @@ func (d *demand) observe(total lease.Tokens, now time.Duration) {
 		return
 	}
 	n := float64(total - d.total)
-	d.total, d.at = total, now
+	d.total = total
 	expected := d.rate * dt
-	if math.Abs(n-expected) > demandNoise*math.Sqrt(expected+1) {
-		d.rate = n / dt
-		return
+	off, most := (n-expected)*(n-expected)/(expected+1), demandNoise*demandNoise*d.dispersion()
+	d.spread += (min(off, 4*most) - d.spread) * (1 - math.Exp(-dt/spreadMemory.Seconds()))
+	moved, jump := n/dt-d.rate, d.jump
+	d.jump = 0
+	switch {
+	case jump*moved > 0:
+		// The count in which demand changed is of both, before and after: where the
+		// next one goes on the same way, it takes its place, and the following are
+		// averaged with it.
+		d.rate, d.since = n/dt, d.at
+	case off > most:
+		d.rate, d.jump = n/dt, moved
+	default:
+		weight := 1 - math.Exp(-dt/min(max(1, 10/d.rate), demandMemory.Seconds()))
+		d.rate += moved * max(weight, dt/(now-d.since).Seconds())
 	}
-	span := min(max(1, 10/d.rate), 10) // without an upper end, 0 would stay 0
-	d.rate += (n/dt - d.rate) * (1 - math.Exp(-dt/span))
+	d.at = now
 }
 
+// dispersion is how many times the variance of a Poisson count is noise here.
+func (d *demand) dispersion() float64 { return max(1, d.spread) }
+
 // noise is one standard deviation of the estimate, in tokens per second.
-func (d *demand) noise() float64 { return math.Sqrt(d.rate + 1) }
+func (d *demand) noise() float64 { return math.Sqrt(d.dispersion() * (d.rate + 1)) }
 
 // timeFor is how long n tokens of demand take, held to [least, most].
 func (d *demand) timeFor(n float64, least, most time.Duration) time.Duration {

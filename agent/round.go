@@ -190,7 +190,7 @@ func (k *Keeper) gather(w *ward) {
 	if c := w.budget.Contract; !k.closing && (c.IsQuota() || float64(c.Burst) >= c.Rate.PerSecond()*gatherWhere.Seconds()) {
 		w.gatherUntil += gatherFor
 	}
-	if l := w.lease(lease.Lump); w.demandMoved() || l.Returned > l.Sent.Returned {
+	if w.pressing() {
 		w.gatherUntil = min(w.gatherUntil, k.now+gatherNews)
 	}
 	k.gathering = append(k.gathering, w)

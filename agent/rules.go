@@ -28,7 +28,7 @@ func (k *Keeper) worthAsking(w *ward) bool {
 // hasToSay reports whether a Sync is due that nobody waits for: the leader's,
 // save for what this process admitted without a lease.
 func (k *Keeper) hasToSay(w *ward) bool {
-	if w.final || k.now < w.sentAt+k.cfg.SyncEvery && w.sentAt > 0 {
+	if w.final || k.now < w.sentAt+k.cfg.SyncEvery && w.sentAt > 0 && !w.pressing() {
 		return false
 	}
 	if w.local > w.localSent {
@@ -131,6 +131,13 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 	return since >= k.beat(w) && (l.Used > l.Sent.Used || w.demand.rate != w.sentDemand)
 }
 
+// pressing reports whether there is news that moves tokens or rate between
+// regions: it is said as soon as it can be.
+func (w *ward) pressing() bool {
+	lump, paced := w.lease(lease.Lump), w.lease(lease.Paced)
+	return w.demandMoved() || lump.Returned > lump.Sent.Returned || smaller(paced)
+}
+
 // demandMoved reports whether demand left the noise around what was said last.
 func (w *ward) demandMoved() bool {
 	moved := math.Abs(w.demand.rate - w.sentDemand)
@@ -199,12 +206,12 @@ func (k *Keeper) want(w *ward) lease.Tokens {
 	return min(want+counted(w.lease(lease.Lump)), lease.MaxTokens)
 }
 
-// cutSelf lowers a paced share that stands above its demand while tokens are
-// scarce: the region cuts itself, which saves the round trip of a recall.
+// cutSelf lowers a paced share that stands above its demand: the region cuts
+// itself, which saves the round trip of a recall.
 func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 	l := w.lease(lease.Paced)
 	x := l.X.PerSecond()
-	if !w.alive(lease.Paced) || !w.scarce(k.now) || w.demand.rate >= 0.95*x {
+	if !w.alive(lease.Paced) || w.demand.rate >= 0.95*x {
 		return
 	}
 	in.LowerX = lease.Rate{Tokens: clampTokens(1.02 * w.demand.rate * l.X.Per.Seconds()), Per: l.X.Per}

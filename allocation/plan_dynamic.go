@@ -22,8 +22,8 @@ type dynamicPlan struct {
 }
 
 // planDynamic lets the rate and the tokens follow demand. Reserves are carved
-// out first; a region whose lump the round trip would eat gets a paced share;
-// what inventory remains lies in lumps where it will be needed.
+// out first; a region that spends within a round trip gets a paced share; what
+// inventory remains lies in lumps where it will be needed.
 func planDynamic(regions []regionView, p *Pool) []Target {
 	d := &dynamicPlan{
 		regions: regions,
@@ -34,7 +34,7 @@ func planDynamic(regions []regionView, p *Pool) []Target {
 	rate := d.carveReserves(p)
 	d.divideRate(p, rate)
 	inventory := d.pace()
-	if d.ceiling < lease.Tokens(7*d.active) {
+	if d.tiny() {
 		d.sizeTinyLumps(inventory)
 	} else {
 		d.sizeLumps(inventory)
@@ -89,18 +89,24 @@ func perSecond(x lease.Tokens, p *Pool) float64 {
 	return lease.Rate{Tokens: x, Per: p.Rate.Per}.PerSecond()
 }
 
+// tiny is a ceiling of so few tokens that they are divided one by one.
+func (d *dynamicPlan) tiny() bool { return d.ceiling < lease.Tokens(7*d.active) }
+
 // The share of the ceiling that tokens in flight may take before regions are
 // paced, on the way in and on the way out, and what the caps of paced shares
-// take together.
+// take together. A tiny ceiling has less room for caps.
 const (
-	paceAbove   = 0.30
-	unpaceBelow = 0.20
+	paceAbove   = 0.10
+	unpaceBelow = 0.06
+	paceTiny    = 0.30
 	pacedPart   = 0.60
 )
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
 // A share takes only its cap, whatever the round trip, where a lump has to
-// cover what is spent until the next one arrives.
+// cover what is spent until the next one arrives, and what was spent and not
+// yet reported fills the ceiling. Where little is in flight lumps do better:
+// caps take room from the burst, and hold no large cost.
 func (d *dynamicPlan) pace() float64 {
 	flight, roots := 0.0, 0.0
 	for i := range d.regions {
@@ -113,10 +119,13 @@ func (d *dynamicPlan) pace() float64 {
 		if r.paced {
 			above, least = unpaceBelow, 0.7
 		}
+		if d.tiny() {
+			above = paceTiny
+		}
 		if flight <= above*float64(d.ceiling) || d.inFlight(i) < least {
 			continue
 		}
-		part := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(d.active)
+		part := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(max(1, d.active))
 		beta := max(lease.Tokens(pacedPart*float64(d.ceiling)*part), r.waiting)
 		beta = min(beta, d.ceiling)
 		if beta < 1 {

@@ -151,11 +151,11 @@ func TestDynamicPacingHasHysteresis(t *testing.T) {
 		s, p := planState(bucket(1000, 300, policy.Dynamic), Region{Name: "a", Demand: demand, RTT: 100 * time.Millisecond, Paced: before})
 		return Plan(s, p, 0)[0].Paced.Beta > 0
 	}
-	// In flight is demand·0.2 s, against 0.3·300 to begin and 0.2·300 to end.
+	// In flight is demand·0.2 s, against 0.1·300 to begin and 0.06·300 to end.
 	for _, c := range []struct {
 		demand         float64
 		unpaced, paced bool
-	}{{250, false, false}, {400, false, true}, {500, true, true}} {
+	}{{80, false, false}, {120, false, true}, {160, true, true}} {
 		if got := paced(c.demand, false); got != c.unpaced {
 			t.Errorf("demand %g, not paced before: paced %v", c.demand, got)
 		}
@@ -189,12 +189,13 @@ func TestDynamicNewcomerAndSilence(t *testing.T) {
 	if fresh := Plan(s, p, hot.SeenAt)[1]; fresh.Lump < 10 {
 		t.Errorf("a newcomer may hold %d of 1000", fresh.Lump)
 	}
-	lumpAfter := func(silence time.Duration) lease.Tokens {
+	heldAfter := func(silence time.Duration) lease.Tokens {
 		s, p := planState(b, hot, Region{Name: "old", Demand: 400, SeenAt: hot.SeenAt.Add(-silence)})
-		return Plan(s, p, hot.SeenAt)[1].Lump
+		old := Plan(s, p, hot.SeenAt)[1]
+		return old.Lump + old.Paced.Beta
 	}
-	if a, b, c := lumpAfter(0), lumpAfter(25*time.Second), lumpAfter(time.Minute); a <= b || b <= c || c != 0 {
-		t.Errorf("lumps after 0, 25 and 60 s of silence: %d, %d, %d", a, b, c)
+	if a, b, c := heldAfter(0), heldAfter(25*time.Second), heldAfter(time.Minute); a <= b || b <= c || c != 0 {
+		t.Errorf("holds after 0, 25 and 60 s of silence: %d, %d, %d", a, b, c)
 	}
 }
 

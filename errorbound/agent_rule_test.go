@@ -17,7 +17,8 @@ func TestRulesAreThoseOfTheirOwners(t *testing.T) {
 		{"../agent/decide.go", "localWait", "50 * time.Millisecond"},
 		{"../allocation/plan.go", "reportEvery", "100 * time.Millisecond"},
 		{"../allocation/plan.go", "decideTime", "20 * time.Millisecond"},
-		{"../allocation/plan_dynamic.go", "paceAbove", "0.30"},
+		{"../allocation/plan_dynamic.go", "paceAbove", "0.10"},
+		{"../allocation/plan_dynamic.go", "paceTiny", "0.30"},
 	} {
 		if got := constant(t, c.file, c.name); got != c.value {
 			t.Errorf("%s in %s is %q, this package assumes %q", c.name, c.file, got, c.value)

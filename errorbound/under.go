@@ -44,7 +44,8 @@ const (
 	reportEvery = 100 * time.Millisecond
 	decideTime  = 20 * time.Millisecond
 	firstWait   = 50 * time.Millisecond
-	paceAbove   = 30 // percent
+	paceAbove   = 10 // percent
+	paceTiny    = 30 // percent, of a ceiling below tinyBelow tokens per region
 	tinyBelow   = 7  // tokens of ceiling per region
 )
 
@@ -177,10 +178,24 @@ func (m *model) kind() string {
 		return "lumps"
 	}
 	inFlight := scale(minted(m.rate, longer(m.deploy.RTT, reportEvery)), 100)
-	if inFlight.Cmp(scale(m.ceiling, paceAbove)) > 0 {
+	if inFlight.Cmp(scale(m.ceiling, m.paceAbove())) > 0 {
 		return "paced shares"
 	}
 	return "lumps"
+}
+
+// paceAbove is the part of the ceiling in flight, in percent, above which the
+// plan paces.
+func (m *model) paceAbove() int64 {
+	if m.tiny() {
+		return paceTiny
+	}
+	return paceAbove
+}
+
+// tiny reports whether the plan divides the ceiling token by token.
+func (m *model) tiny() bool {
+	return m.ceiling.Cmp(whole(lease.Tokens(tinyBelow*m.regions))) < 0
 }
 
 // reporting: with lumps the full rate needs room for what is spent until it is
@@ -195,7 +210,7 @@ func (m *model) reporting() Loss {
 			return l
 		}
 		l.Formula = fmt.Sprintf("0: in flight are %s·%s = %d, at most %d %% of %d",
-			m.rateText(), policy.FormatDuration(h), ceil(minted(m.rate, h)), paceAbove, ceil(m.ceiling))
+			m.rateText(), policy.FormatDuration(h), ceil(minted(m.rate, h)), m.paceAbove(), ceil(m.ceiling))
 	case "paced shares":
 		lumps := "less"
 		if fly := minted(m.rate, h); fly.Cmp(m.ceiling) > 0 {
@@ -204,7 +219,7 @@ func (m *model) reporting() Loss {
 		l.Formula = fmt.Sprintf("0 with the paced shares that the plan uses; lumps would carry %s of %s, as %d of %d are in flight",
 			lumps, m.rateText(), ceil(minted(m.rate, h)), ceil(m.ceiling))
 	}
-	if m.dynamic() && m.ceiling.Cmp(whole(lease.Tokens(tinyBelow*m.regions))) < 0 {
+	if m.dynamic() && m.tiny() {
 		l.Tokens = min(ceil(m.ceiling), lease.Tokens(m.regions-1))
 		l.Formula += fmt.Sprintf("; a ceiling below %d tokens a region parks up to %d where nobody asks", tinyBelow, l.Tokens)
 		l.Setting = "wait: a decision may wait for a token from afar; or a larger burst"

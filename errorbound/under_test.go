@@ -49,12 +49,14 @@ func TestUnder(t *testing.T) {
 		{errorbound.DeadProcess, policy.Dynamic, nil, errorbound.Deployment{}, 125, 2*second + guard(2*second), "none"},
 		{errorbound.IdleParts, policy.Dynamic, nil, errorbound.Deployment{}, 0, 0, "whole contract"},
 		{errorbound.IdleParts, policy.Static, uneven, errorbound.Deployment{}, 900, 0, "dynamic"},
-		// A tenth of the burst unsaid, and what is spent in 100 ms + 50 ms.
-		{errorbound.FalseDenials, policy.Dynamic, nil, errorbound.Deployment{}, 250, 0, "{tokens: 250}"},
-		{errorbound.FalseDenials, policy.Dynamic, func(b *policy.Budget) { b.Float = 240 }, errorbound.Deployment{}, 10, 0, "{tokens: 250}"},
+		// Regions may spend all there is before they report it.
+		{errorbound.FalseDenials, policy.Dynamic, nil, errorbound.Deployment{}, 1000, 0, "{tokens: 1000}"},
+		{errorbound.FalseDenials, policy.Dynamic, func(b *policy.Budget) { b.Float = 240 }, errorbound.Deployment{}, 760, 0, "{tokens: 1000}"},
+		// A tenth unsaid, and what three regions spend in 150 ms + 100 ms + 500 ms.
+		{errorbound.FalseDenials, policy.Dynamic, nil, errorbound.Deployment{SpendRate: perSecond(100)}, 325, 0, "{tokens: 325}"},
 		{errorbound.FalseDenials, policy.Static, nil, errorbound.Deployment{}, 0, 0, "cap"},
-		{errorbound.Reporting, policy.Dynamic, nil, errorbound.Deployment{RTT: 200 * ms}, 0, 0, "within the ceiling"},
-		{errorbound.Reporting, policy.Dynamic, nil, errorbound.Deployment{RTT: 201 * ms}, 0, 0, "round trip"},
+		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 200 * ms}, 0, 0, "within the ceiling"},
+		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 201 * ms}, 0, 0, "round trip"},
 		{
 			errorbound.Reporting, policy.Dynamic, func(b *policy.Budget) { b.Contract = policy.Contract{Rate: perSecond(3), Burst: 20} },
 			errorbound.Deployment{},
@@ -72,9 +74,9 @@ func TestUnder(t *testing.T) {
 			600 + 2_164_478, time.Hour + guard(time.Hour), "regrant",
 		},
 		{errorbound.AllocatorAway, policy.Dynamic, nil, errorbound.Deployment{}, 0, 0, "declared"},
-		{errorbound.AllocatorAway, policy.Dynamic, nil, errorbound.Deployment{Outage: 60 * second}, 60_000, 60 * second, "reserve"},
-		{errorbound.AllocatorAway, policy.Dynamic, reserve, errorbound.Deployment{Outage: 60 * second}, 54_000, 60 * second, "reserve"},
-		{errorbound.AllocatorAway, policy.Static, nil, errorbound.Deployment{Outage: 2 * time.Hour}, 3_600_100, 2 * time.Hour, "share_ttl"},
+		{errorbound.AllocatorAway, policy.Dynamic, nil, errorbound.Deployment{Outage: 60 * second}, 66_370, 66_370 * ms, "reserve"},
+		{errorbound.AllocatorAway, policy.Dynamic, reserve, errorbound.Deployment{Outage: 60 * second}, 59_733, 66_370 * ms, "reserve"},
+		{errorbound.AllocatorAway, policy.Static, nil, errorbound.Deployment{Outage: 2 * time.Hour}, 3_606_470, 2*time.Hour + 6370*ms, "share_ttl"},
 	} {
 		b := worked(t, c.strategy)
 		if c.budget != nil {
@@ -87,13 +89,26 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-// The plan paces exactly where it is said to.
+// large gives a budget a burst of three seconds of its rate.
+func large(b *policy.Budget) { b.Contract.Burst = 3000 }
+
+// The plan paces exactly where it is said to: above a tenth of the ceiling in
+// flight, of a tiny one above three tenths.
 func TestUnderNamesTheKind(t *testing.T) {
-	for rtt, want := range map[time.Duration]string{
-		200 * time.Millisecond: "0: in flight are", 201 * time.Millisecond: "paced shares",
+	for _, c := range []struct {
+		rate, burst lease.Tokens
+		rtt         time.Duration
+		want        string
+	}{
+		{1000, 3000, 200 * time.Millisecond, "0: in flight are"},
+		{1000, 3000, 201 * time.Millisecond, "paced shares"},
+		{10, 20, 500 * time.Millisecond, "0: in flight are"},
+		{10, 20, 501 * time.Millisecond, "paced shares"},
 	} {
-		if l := loss(t, worked(t, policy.Dynamic), errorbound.Deployment{RTT: rtt}, errorbound.Reporting); !strings.Contains(l.Formula, want) {
-			t.Errorf("round trip %v: %s; want %q", rtt, l.Formula, want)
+		b := worked(t, policy.Dynamic)
+		b.Contract.Rate.Tokens, b.Contract.Burst = c.rate, c.burst
+		if l := loss(t, b, errorbound.Deployment{RTT: c.rtt}, errorbound.Reporting); !strings.Contains(l.Formula, c.want) {
+			t.Errorf("%d/s burst %d, round trip %v: %s; want %q", c.rate, c.burst, c.rtt, l.Formula, c.want)
 		}
 	}
 	s, err := errorbound.Fit(worked(t, policy.Dynamic), errorbound.Deployment{RTT: second}, errorbound.Target{Tokens: 100, Within: second})
