@@ -13,14 +13,14 @@ import (
 // instead of the one given to New.
 func WithNow(now func() allocation.Now) Option { return func(s *Store) { s.both = now } }
 
-// Peek returns a budget's state as it was last written, nil if there is none.
-// States are replaced, never changed: the caller may keep it and must not
-// change it either.
+// Peek returns a budget's state as it was last written, nil if there is none:
+// the store's own, to be read until the next write and not to be changed. For
+// callers that alone use the store, as the simulator does.
 func (s *Store) Peek(budget string) *allocation.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[budget]; e != nil {
-		return e.state
+		return &e.state
 	}
 	return nil
 }
@@ -31,13 +31,13 @@ type Snapshot struct {
 	states  map[string]*allocation.State
 }
 
-// Snapshot copies what the store holds now, cheaply.
+// Snapshot copies what the store holds now.
 func (s *Store) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &Snapshot{version: s.version, states: make(map[string]*allocation.State, len(s.entries))}
 	for name, e := range s.entries {
-		p.states[name] = e.state
+		p.states[name] = clone(&e.state)
 	}
 	return p
 }
@@ -52,7 +52,7 @@ func (s *Store) Restore(p *Snapshot) {
 	s.names, s.unsorted = slices.Sorted(maps.Keys(p.states)), false
 	for _, name := range s.names {
 		st := p.states[name]
-		e := &entry{name: name, state: st, due: st.NextDue(), place: -1}
+		e := &entry{name: name, state: *clone(st), due: st.NextDue(), place: -1}
 		s.entries[name] = e
 		s.changes = append(s.changes, change{st.Budget.Version, e})
 		if e.due != 0 {

@@ -38,10 +38,10 @@ type Store struct {
 	due     dueHeap
 }
 
-// entry is one budget. Its state is never changed in place, only replaced.
+// entry is one budget. Nobody else has its state.
 type entry struct {
 	name  string
-	state *allocation.State
+	state allocation.State
 	// due is State.NextDue, place the entry's index in the heap; -1 if due is 0.
 	due   lease.Time
 	place int
@@ -109,7 +109,7 @@ func (s *Store) Update(_ context.Context, budgets []string, step func(allocation
 	}
 	for i, name := range budgets {
 		if e := s.entries[name]; e != nil {
-			s.keep(e, clone(states[i])) // the step may have kept its own
+			s.keep(e, states[i])
 		}
 	}
 	return nil
@@ -164,9 +164,8 @@ func (s *Store) put(name string, st *allocation.State) {
 		s.entries[name] = e
 		s.names, s.unsorted = append(s.names, name), true
 	}
-	kept := clone(st)
-	kept.Budget = cloneBudget(st.Budget)
-	s.keep(e, kept)
+	s.keep(e, st)
+	e.state.Budget = cloneBudget(st.Budget)
 	s.changes = append(s.changes, change{s.version, e})
 	if len(s.changes) > 2*len(s.entries)+16 {
 		s.changes = slices.DeleteFunc(s.changes, change.stale)
@@ -175,9 +174,10 @@ func (s *Store) put(name string, st *allocation.State) {
 
 func (c change) stale() bool { return c.entry.state.Budget.Version != c.version }
 
-// keep replaces an entry's state and its place in the order of due times.
+// keep copies st, which its step may have kept, into an entry, and finds the
+// entry's place in the order of due times.
 func (s *Store) keep(e *entry, st *allocation.State) {
-	e.state = st
+	assign(&e.state, st)
 	e.due = st.NextDue()
 	switch {
 	case e.due == 0 && e.place >= 0:
@@ -199,7 +199,7 @@ func (s *Store) checkAll(budgets []string, states []*allocation.State) error {
 		}
 		var before *allocation.State
 		if e := s.entries[name]; e != nil {
-			before = e.state
+			before = &e.state
 		}
 		if err := allocation.CheckStep(before, states[i]); err != nil {
 			return err
@@ -246,8 +246,7 @@ func (s *Store) View(_ context.Context, after string, limit int) ([]allocation.S
 	}
 	var out []allocation.State
 	for _, name := range s.names[from:min(len(s.names), from+limit)] {
-		st := s.entries[name].state
-		st = clone(st)
+		st := clone(&s.entries[name].state)
 		st.Budget = cloneBudget(st.Budget)
 		out = append(out, *st)
 	}
@@ -258,7 +257,7 @@ func (s *Store) load(budgets []string) []*allocation.State {
 	states := make([]*allocation.State, len(budgets))
 	for i, name := range budgets {
 		if e := s.entries[name]; e != nil {
-			states[i] = clone(e.state)
+			states[i] = clone(&e.state)
 		}
 	}
 	return states
@@ -272,6 +271,15 @@ func clone(s *allocation.State) *allocation.State {
 	c.Regions = slices.Clone(s.Regions)
 	c.Locals = slices.Clone(s.Locals)
 	return &c
+}
+
+// assign makes dst a copy of src, in the room that dst has.
+func assign(dst, src *allocation.State) {
+	dst.Budget = src.Budget
+	dst.Pools = append(dst.Pools[:0], src.Pools...)
+	dst.Leases = append(dst.Leases[:0], src.Leases...)
+	dst.Regions = append(dst.Regions[:0], src.Regions...)
+	dst.Locals = append(dst.Locals[:0], src.Locals...)
 }
 
 // cloneBudget copies a budget for, or from, a caller that is not trusted to
