@@ -17,6 +17,9 @@ func TestRulesAreThoseOfTheirOwners(t *testing.T) {
 		{"../agent/decide.go", "localWait", "50 * time.Millisecond"},
 		{"../allocation/plan.go", "reportEvery", "100 * time.Millisecond"},
 		{"../allocation/plan.go", "decideTime", "20 * time.Millisecond"},
+		{"../allocation/longpoll.go", "LongestHold", "500 * time.Millisecond"},
+		{"../agent/entry.go", "denialMemory", "100 * time.Millisecond"},
+		{"../agent/keeper.go", "mostBackoff", "5 * time.Second"},
 		{"../allocation/plan_dynamic.go", "paceAbove", "0.10"},
 		{"../allocation/plan_dynamic.go", "paceTiny", "0.30"},
 	} {

@@ -44,9 +44,16 @@ const (
 	reportEvery = 100 * time.Millisecond
 	decideTime  = 20 * time.Millisecond
 	firstWait   = 50 * time.Millisecond
-	paceAbove   = 10 // percent
-	paceTiny    = 30 // percent, of a ceiling below tinyBelow tokens per region
-	tinyBelow   = 7  // tokens of ceiling per region
+	// denialMemory is how long a process denies without asking again.
+	denialMemory = 100 * time.Millisecond
+	paceAbove    = 10 // percent
+	paceTiny     = 30 // percent, of a ceiling below tinyBelow tokens per region
+	tinyBelow    = 7  // tokens of ceiling per region
+	// longestPoll is how long the ledger holds a request that it cannot serve,
+	// and longestPause how long a region waits before it tries again, with the
+	// agents' jitter of a quarter.
+	longestPoll  = 500 * time.Millisecond
+	longestPause = 6250 * time.Millisecond
 )
 
 // Under lists what a normalized budget loses for its guarantee. Zero losses
@@ -148,8 +155,11 @@ func (m *model) idleParts() Loss {
 	return l
 }
 
-// falseDenials: an ideal bucket's level is ahead of what can be
-// spent by what has been spent and not reported, less the float.
+// falseDenials: an ideal bucket's level is ahead of what can be spent by what
+// has been spent and not reported, less the float. A region reports once a tenth
+// of the ceiling is unreported in all of them, unless a report is under way
+// already: that may take one pace, a round trip with the ledger's long poll, and
+// the way of the next report.
 func (m *model) falseDenials() Loss {
 	l := Loss{Name: FalseDenials, Formula: "0"}
 	switch {
@@ -160,12 +170,17 @@ func (m *model) falseDenials() Loss {
 		l.Setting = "a share holds its cap only, reported or not; see the parts nobody uses"
 		return l
 	}
-	fly := m.deploy.RTT/2 + reportEvery
-	unsaid := ceil(sum(new(big.Rat).Quo(whole(m.burst), whole(10)), minted(m.rate, fly)))
-	unsaid = min(unsaid, ceil(m.ceiling))
-	l.Tokens = max(0, unsaid-m.budget.Float)
-	l.Formula = fmt.Sprintf("max(0, min(%d/10 + %s·%s, %d) - %d)", m.burst, m.rateText(), policy.FormatDuration(fly), ceil(m.ceiling), m.budget.Float)
-	l.Setting = fmt.Sprintf("over_admission: {tokens: %d} makes it 0", unsaid)
+	unsaid := ceil(m.ceiling)
+	l.Formula = fmt.Sprintf("max(0, min(%d, %d) - %d), as much as regions may spend before they report it", m.burst, unsaid, m.budget.Float)
+	if spend := m.deploy.SpendRate; !spend.Zero() {
+		fly := longer(m.deploy.RTT+m.deploy.RTT/2, reportEvery+longestPoll)
+		out := sum(new(big.Rat).Quo(m.ceiling, whole(10)), scale(minted(spend, fly), int64(m.regions)))
+		unsaid = min(unsaid, ceil(out))
+		l.Formula = fmt.Sprintf("max(0, min(%d, %d/10 + %s) - %d)", m.burst, ceil(m.ceiling),
+			each(m.regions, "%s·%s", policy.FormatRate(spend), policy.FormatDuration(fly)), m.budget.Float)
+	}
+	l.Tokens = max(0, min(unsaid, m.burst)-m.budget.Float)
+	l.Setting = fmt.Sprintf("over_admission: {tokens: %d} makes it 0; regions that spend more slowly make it less", min(unsaid, m.burst))
 	return l
 }
 
@@ -227,8 +242,9 @@ func (m *model) reporting() Loss {
 	return l
 }
 
-// rebalance: detect, ask, and wait until a donor has been told and has
-// acknowledged.
+// rebalance: detect, in as long as arrivals are counted for that, wait for the
+// answer that is under way, ask, and wait until a donor has been told and has
+// acknowledged; a process remembers its last denial for a while.
 func (m *model) rebalance() Loss {
 	l := Loss{Name: Rebalance}
 	switch m.budget.Strategy {
@@ -239,11 +255,11 @@ func (m *model) rebalance() Loss {
 		l.Formula, l.Setting = "0: every region has the whole contract", "strategy independent needs none"
 		return l
 	}
-	l.For = longer(2*reportEvery, 2*m.deploy.RTT)
+	l.For = longer(3*reportEvery+denialMemory, 3*m.deploy.RTT)
 	dead := m.reclaimed(m.budget.TTL)
 	l.Tokens = ceil(minted(m.rate, l.For))
-	l.Formula = fmt.Sprintf("2·%s + 2·%s, %s after a donor's death",
-		policy.FormatDuration(reportEvery), policy.FormatDuration(m.deploy.RTT), policy.FormatDuration(dead))
+	l.Formula = fmt.Sprintf("3·%s + %s + 3·%s, %s after a donor's death",
+		policy.FormatDuration(reportEvery), policy.FormatDuration(denialMemory), policy.FormatDuration(m.deploy.RTT), policy.FormatDuration(dead))
 	l.Setting = "a region's floor or reserve, and lease.ttl for dead donors"
 	return l
 }
@@ -273,7 +289,7 @@ func (m *model) coldStart() Loss {
 // storeLost: the balance is gone, and a share comes back empty.
 func (m *model) storeLost() Loss {
 	held, rate, _ := m.largestPart()
-	l := Loss{Name: StoreLost, Tokens: held, For: longer(m.deploy.RTT, decideTime)}
+	l := Loss{Name: StoreLost, Tokens: held, For: longer(m.deploy.RTT, reportEvery+decideTime+denialMemory)}
 	l.Formula = fmt.Sprintf("%d, a new lease after %s", held, policy.FormatDuration(l.For))
 	l.Setting = "on_store_loss: regrant is the quicker way already"
 	if m.hasStanding() && m.budget.OnStoreLoss == policy.Wait {
@@ -298,12 +314,16 @@ func (m *model) allocatorAway() Loss {
 		l.Tokens = m.burst
 		return l
 	}
-	standing := min(m.deploy.Outage, max(0, m.budget.ShareTTL-m.deploy.RTT))
+	// A region tries again after pauses that double, so the last of them is not
+	// much longer than the outage, whatever their jitter.
+	back := longer(min(2*min(m.deploy.Outage, longestPause), longestPause), m.deploy.RTT+decideTime)
+	l.For = longer(m.deploy.Outage, back)
+	standing := min(l.For, max(0, m.budget.ShareTTL-m.deploy.RTT))
 	kept := m.reservedWithin(standing)
-	lost := new(big.Rat).Sub(minted(m.rate, m.deploy.Outage), kept)
+	lost := new(big.Rat).Sub(minted(m.rate, l.For), kept)
 	l.Tokens = max(0, ceil(lost))
-	l.Formula = fmt.Sprintf("%s·%s less %d that standing shares mint in %s",
-		m.rateText(), policy.FormatDuration(m.deploy.Outage), floor(kept), policy.FormatDuration(standing))
+	l.Formula = fmt.Sprintf("%s·(%s + %s until all is back) less %d that standing shares mint in %s", m.rateText(),
+		policy.FormatDuration(m.deploy.Outage), policy.FormatDuration(back), floor(kept), policy.FormatDuration(standing))
 	return l
 }
 

@@ -82,7 +82,7 @@ func (b *budget) result() BudgetResult {
 		Lifetime: b.lifetime, LifetimeBound: -1,
 		NonConforming: b.blame.total, Causes: b.blame.list(),
 		HeldMean: ratio(b.heldSum, b.heldCount, 0), HeldMost: b.heldMost,
-		StrandedMean: ratio(b.strandedSum, b.strandedCount, 0), StrandedMost: b.strandedMost,
+		StrandedMean: ratio(b.strandedSum, b.strandedCount, 0), StrandedMost: b.strandedMost, DeniedMost: b.deniedMost,
 		SyncItems: b.items, Alarms: b.alarms(), Series: b.series,
 	}
 	if b.w.yardstick {

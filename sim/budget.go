@@ -40,7 +40,7 @@ type budget struct {
 	yard []*localCount
 
 	heldSum, heldCount, strandedSum, strandedCount int64
-	heldMost, strandedMost                         lease.Tokens
+	heldMost, strandedMost, deniedMost             lease.Tokens
 	moves                                          []move
 	move                                           int
 	rebalanced                                     []time.Duration
@@ -217,6 +217,9 @@ func (b *budget) outcome(region int, n, admitted int64, cost lease.Tokens, a age
 		t.FalselyDenied += falsely
 	}
 	if refused > 0 {
+		if falsely > 0 {
+			b.deniedMost = max(b.deniedMost, b.fed.level)
+		}
 		r.refused(b.w.now, falsely > 0)
 	}
 	if b.series != nil {
@@ -307,7 +310,7 @@ func (b *budget) cell(region int) {
 func (b *budget) warm() {
 	b.tally, b.items = Tally{}, 0
 	b.heldSum, b.heldCount, b.heldMost = 0, 0, 0
-	b.strandedSum, b.strandedCount, b.strandedMost = 0, 0, 0
+	b.strandedSum, b.strandedCount, b.strandedMost, b.deniedMost = 0, 0, 0, 0
 	b.ideal.level = max(0, b.fed.level) // from here on both see the same
 	for _, r := range b.regions {
 		r.tally, r.longest, r.falselyDenied = Tally{}, 0, false

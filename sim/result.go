@@ -93,6 +93,9 @@ type BudgetResult struct {
 	HeldMost     lease.Tokens `json:"held_most"`
 	StrandedMean float64      `json:"stranded_mean"`
 	StrandedMost lease.Tokens `json:"stranded_most"`
+	// DeniedMost is the most that an ideal bucket, fed with what was admitted,
+	// held when it would have admitted a request that was refused.
+	DeniedMost lease.Tokens `json:"denied_most"`
 	// LongestDenied is the longest time that a region was falsely denied
 	// without an admission in between.
 	LongestDenied time.Duration `json:"longest_denied"`

@@ -69,7 +69,7 @@ func TestBoundExits1(t *testing.T) {
 		{tokens, "--suspended-processes 1", []string{"+ 253; its file promises + 3: NOT KEPT, because of suspended processes", "1 of 1 budgets"}},
 		{tokens, "--async-ledger", []string{"ledger that loses commits", "replicate the database synchronously"}},
 		{tokens, "--unfenced-stores --store-lag 100ms --spend-rate 900/s --store-failovers 1", []string{"+ 93;"}},
-		{tokens, "--replicated-stores --store-isolation 1s --regions 2", []string{"2·ceil(2000 + 0 + 1000/s·1s·(1 + 0.001))"}},
+		{tokens, "--replicated-stores --store-isolation 1s --regions 2", []string{"2·ceil(2000 + 0 + 1000/s·2s·(1 + 0.001))"}},
 		{tokens, "--ledger-step 100ms", []string{"+ 103;"}},
 		{tokens, "--store-step 20ms", []string{"+ 23;"}},
 		{tokens, "--at-most 2", []string{"no settings keep the bound within 2 tokens"}},
