@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -79,10 +78,14 @@ func serverTime(b *testing.B, server *testredis.Server, s *Store, c call) {
 	if err := s.client.ScriptLoad(ctx, c.script.source).Err(); err != nil {
 		b.Fatal(err)
 	}
-	calls := slices.Repeat([]call{c}, depth)
 	server.Do("CONFIG", "RESETSTAT")
 	for b.Loop() {
-		for _, cmd := range s.pipeline(ctx, calls, nil, evalSHA) {
+		cmds := make([]onceCmd, depth)
+		for i := range cmds {
+			cmds[i] = evalSHA(ctx, c.script, s.head(c))
+		}
+		s.pipeline(ctx, cmds)
+		for _, cmd := range cmds {
 			if cmd.Err() != nil {
 				b.Fatal(cmd.Err())
 			}

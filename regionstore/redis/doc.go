@@ -13,6 +13,11 @@
 // certainly did not run is sent again: an unknown script (NOSCRIPT), or a
 // slot that lives elsewhere (MOVED, ASK).
 //
+// Steps that come while others are on the wire gather and share the next round
+// trip; one that comes alone leaves at once, from its caller's goroutine. A
+// caller never waits longer than its own deadline, a step whose caller has left
+// is not sent, and only so many wait for one primary (lane.go).
+//
 // Where INFO is forbidden in scripts, the replication id is read on every new
 // connection instead, which needs a client made by Open and a single primary:
 // a step that was built before a failover and sent after it over a connection

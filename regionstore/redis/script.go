@@ -126,26 +126,6 @@ func (s *Store) head(c call) []any {
 	return append(args, c.args...)
 }
 
-// run runs one step and returns its flat reply behind the header.
-func (s *Store) run(ctx context.Context, c call) (*reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
-	defer cancel()
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	args := s.head(c)
-	cmd := evalSHA(ctx, c.script, args)
-	err := s.client.Process(ctx, cmd)
-	if noScript(err) {
-		cmd = eval(ctx, c.script, args)
-		err = s.client.Process(ctx, cmd)
-	}
-	if err != nil {
-		return nil, translate(err)
-	}
-	return s.answer(c, cmd.Val())
-}
-
 // stepBatch is how many steps share a round trip, and a timeout: few enough for
 // a server to run them in a small part of it.
 const stepBatch = 32
@@ -170,46 +150,52 @@ func (s *Store) runBatch(ctx context.Context, calls []call, replies []*reply, er
 		}
 		return
 	}
-	cmds := s.pipeline(ctx, calls, nil, evalSHA)
-	var again []int
-	for i, cmd := range cmds {
-		if noScript(cmd.Err()) {
-			again = append(again, i)
-		}
+	args := make([][]any, len(calls))
+	for i := range calls {
+		args[i] = s.head(calls[i])
 	}
-	if len(again) > 0 {
-		for j, cmd := range s.pipeline(ctx, calls, again, eval) {
-			cmds[again[j]] = cmd
-		}
-	}
-	for i, cmd := range cmds {
+	for i, cmd := range s.exchange(ctx, calls, args) {
 		if errs[i] = translate(cmd.Err()); errs[i] == nil {
 			replies[i], errs[i] = s.answer(calls[i], cmd.Val())
 		}
 	}
 }
 
-// pipeline sends the calls, or those picked, in one round trip.
-func (s *Store) pipeline(ctx context.Context, calls []call, picked []int,
-	make1 func(context.Context, *script, []any) onceCmd,
-) []onceCmd {
-	pipe := s.client.Pipeline()
-	var cmds []onceCmd
-	add := func(c call) {
-		cmd := make1(ctx, c.script, s.head(c))
-		cmds = append(cmds, cmd)
-		_ = pipe.Process(ctx, cmd)
+// exchange sends the calls, with their whole arguments, in one round trip; in
+// a second one those whose script the server did not know.
+func (s *Store) exchange(ctx context.Context, calls []call, args [][]any) []onceCmd {
+	cmds := make([]onceCmd, len(calls))
+	for i, c := range calls {
+		cmds[i] = evalSHA(ctx, c.script, args[i])
 	}
-	if picked == nil {
-		for _, c := range calls {
-			add(c)
+	s.pipeline(ctx, cmds)
+	var again []onceCmd
+	var at []int
+	for i, c := range calls {
+		if noScript(cmds[i].Err()) {
+			again, at = append(again, eval(ctx, c.script, args[i])), append(at, i)
 		}
 	}
-	for _, i := range picked {
-		add(calls[i])
+	s.pipeline(ctx, again)
+	for j, i := range at {
+		cmds[i] = again[j]
 	}
-	_, _ = pipe.Exec(ctx) // every command has its own error
 	return cmds
+}
+
+// pipeline sends commands in one round trip; every one has its own error.
+func (s *Store) pipeline(ctx context.Context, cmds []onceCmd) {
+	switch len(cmds) {
+	case 0:
+	case 1:
+		_ = s.client.Process(ctx, cmds[0])
+	default:
+		pipe := s.client.Pipeline()
+		for _, cmd := range cmds {
+			_ = pipe.Process(ctx, cmd)
+		}
+		_, _ = pipe.Exec(ctx)
+	}
 }
 
 func evalSHA(ctx context.Context, sc *script, args []any) onceCmd {

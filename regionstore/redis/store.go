@@ -36,6 +36,7 @@ type Store struct {
 	// primaries has the replication id last seen per slot group: one, or one
 	// per slot of a Cluster.
 	primaries []atomic.Pointer[string]
+	lanes     lanes
 }
 
 var _ regionstore.Store = (*Store)(nil)
@@ -168,8 +169,10 @@ func (s *Store) Slot(budget string) uint32 { return s.keys.slot(budget) }
 
 // Primary is the replication id that the budget's primary had when it last
 // answered; "" before that. No two lives of any primary share one.
-func (s *Store) Primary(budget string) string {
-	if id := s.primaries[s.keys.slot(budget)].Load(); id != nil {
+func (s *Store) Primary(budget string) string { return s.primary(s.keys.slot(budget)) }
+
+func (s *Store) primary(slot uint32) string {
+	if id := s.primaries[slot].Load(); id != nil {
 		return *id
 	}
 	return ""

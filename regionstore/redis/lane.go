@@ -1,0 +1,191 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+)
+
+// lane carries the steps of one primary. A step that finds nothing under way
+// leaves at once; those that come while batches are on the wire gather, and
+// leave together when one of them is back. So at low load no step waits for
+// another, and under load they share round trips. The zero value is ready.
+type lane struct {
+	mu      sync.Mutex
+	waiting []*ticket
+	batches int // on the wire
+}
+
+// ticket is one step on its way. Its answer stands in it once done is closed;
+// a caller that left earlier never looks at it.
+type ticket struct {
+	ctx   context.Context
+	call  call
+	args  []any
+	reply *reply
+	err   error
+	done  chan struct{}
+}
+
+const (
+	// laneBatches is how many batches of a lane are on the wire at once: while
+	// the server works on one, the answers of the other are read.
+	laneBatches = 2
+	// laneWaiting is how many steps of a lane wait; the rest are refused.
+	laneWaiting = 4096
+	// maxLanes bounds the memory for primaries that are long gone.
+	maxLanes = 1024
+)
+
+// lanes has a lane per primary, by replication id, so that a primary that
+// stalls does not hold up the others.
+type lanes struct {
+	mu   sync.Mutex
+	byID map[string]*lane
+}
+
+func (ls *lanes) get(id string) *lane {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.byID[id]
+	if l == nil {
+		if ls.byID == nil || len(ls.byID) >= maxLanes {
+			ls.byID = map[string]*lane{} // steps under way keep theirs
+		}
+		l = &lane{}
+		ls.byID[id] = l
+	}
+	return l
+}
+
+// run runs one step and returns its flat reply behind the header. It comes
+// back when its answer does, or when ctx or the store's timeout ends: then the
+// step may or may not have happened.
+func (s *Store) run(ctx context.Context, c call) (*reply, error) {
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) > s.opts.Timeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
+		defer cancel()
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	t := &ticket{ctx: ctx, call: c, args: s.head(c)}
+	l := s.lanes.get(s.primary(c.slot))
+	switch l.board(t) {
+	case full:
+		return nil, lease.Errorf(lease.Unavailable, "", "%d steps wait for the region's store already", laneWaiting)
+	case alone:
+		s.sendAlone(ctx, l, t)
+		return t.reply, t.err
+	}
+	select {
+	case <-t.done:
+		return t.reply, t.err
+	case <-ctx.Done():
+		return nil, translate(ctx.Err())
+	}
+}
+
+// seat says how a step travels.
+type seat int
+
+const (
+	// alone means that its caller sends it, as a batch of its own: no other
+	// goroutine needs to wake.
+	alone seat = iota
+	waits
+	full
+)
+
+func (l *lane) board(t *ticket) seat {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.batches < laneBatches:
+		l.batches++
+		return alone
+	case len(l.waiting) >= laneWaiting:
+		return full
+	}
+	t.done = make(chan struct{})
+	l.waiting = append(l.waiting, t)
+	return waits
+}
+
+func (s *Store) sendAlone(ctx context.Context, l *lane, t *ticket) {
+	defer func() { // a panic must not keep the lane's place
+		if !l.leave() {
+			go s.carry(l)
+		}
+	}()
+	s.send(ctx, []*ticket{t})
+}
+
+// leave ends a batch, unless others wait: then it goes on with them.
+func (l *lane) leave() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) > 0 {
+		return false
+	}
+	l.batches--
+	return true
+}
+
+// carry sends batches until nobody waits. The callers' own times end their
+// waits; a batch's only bounds the connection.
+func (s *Store) carry(l *lane) {
+	for {
+		batch := l.next()
+		if len(batch) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), s.opts.Timeout)
+		s.send(ctx, batch)
+		cancel()
+		for _, t := range batch {
+			close(t.done)
+		}
+	}
+}
+
+// next takes the next batch out of the lane. Whoever left without an answer is
+// left out: that step is never sent.
+func (l *lane) next() []*ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch := make([]*ticket, 0, min(len(l.waiting), stepBatch))
+	seen := 0
+	for _, t := range l.waiting {
+		if len(batch) == stepBatch {
+			break
+		}
+		if seen++; t.ctx.Err() == nil {
+			batch = append(batch, t)
+		}
+	}
+	rest := copy(l.waiting, l.waiting[seen:])
+	clear(l.waiting[rest:])
+	l.waiting = l.waiting[:rest]
+	if len(batch) == 0 {
+		l.batches--
+	}
+	return batch
+}
+
+// send runs a batch in one round trip.
+func (s *Store) send(ctx context.Context, batch []*ticket) {
+	calls, args := make([]call, len(batch)), make([][]any, len(batch))
+	for i, t := range batch {
+		calls[i], args[i] = t.call, t.args
+	}
+	cmds := s.exchange(ctx, calls, args)
+	for i, t := range batch {
+		if t.err = translate(cmds[i].Err()); t.err == nil {
+			t.reply, t.err = s.answer(t.call, cmds[i].Val())
+		}
+	}
+}

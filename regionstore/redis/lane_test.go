@@ -1,0 +1,120 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ration-dev/ration/internal/testredis"
+)
+
+// Steps that come together share round trips, and each gets its own answer.
+// Seen to fail with a batch of one, and with answers handed out in reverse.
+func TestStepsShareRoundTrips(t *testing.T) {
+	const callers, each = 64, 50
+	server := testredis.Start(t, testredis.Options{})
+	s := open(t, Options{}, server.Addr())
+	names := make([]string, callers)
+	for i := range names {
+		names[i] = "acme/" + strconv.Itoa(i)
+		grant(t, s, names[i], 1000)
+	}
+	before := reads(t, server)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for n := range each {
+				got := take(t, s, 1, names[i])
+				if want := 1000 - int64(n) - 1; !got.Took || int64(got.Results[0].Live) != want {
+					t.Errorf("%s: %+v, want %d left", names[i], got, want)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := reads(t, server) - before; n > callers*each/4 {
+		t.Errorf("the server read %d times for %d steps", n, callers*each)
+	}
+}
+
+// reads is how often the server has read from a connection.
+func reads(t *testing.T, server *testredis.Server) int {
+	t.Helper()
+	field, _ := infoField(server.Do("INFO", "stats").(string), "total_reads_processed")
+	n, err := strconv.Atoi(field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// What waits behind a stalled server leaves when its caller's time is up, and is
+// not sent afterwards: only what was on the wire may happen. Seen to fail when
+// next kept those who had left.
+func TestStepsWhoseCallersLeftAreNotSent(t *testing.T) {
+	server := testredis.Start(t, testredis.Options{})
+	s := open(t, Options{}, server.Addr())
+	grant(t, s, "acme/search", 1000)
+	server.Pause()
+	var wg sync.WaitGroup
+	call := func(patience time.Duration) {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			_, err := s.Take(ctx, takes(1, "acme/search"))
+			wantUnavailable(t, err)
+		})
+	}
+	l := s.lanes.get(s.Primary("acme/search"))
+	for range laneBatches {
+		call(time.Second)
+	}
+	eventually(t, "the lane to be busy", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.batches == laneBatches
+	})
+	for range 100 {
+		call(50 * time.Millisecond)
+	}
+	wg.Wait()
+	server.Continue()
+	eventually(t, "the lane to be empty", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.batches == 0 && len(l.waiting) == 0
+	})
+	if used := lump(read(t, s, "acme/search")).Used; used > laneBatches {
+		t.Errorf("%d taken, by %d that were on the wire", used, laneBatches)
+	}
+}
+
+// A lane that is full refuses at once, and sends nothing. Seen to fail when board
+// did not count.
+func TestFullLaneRefuses(t *testing.T) {
+	server := testredis.Start(t, testredis.Options{})
+	s := open(t, Options{}, server.Addr())
+	grant(t, s, "acme/search", 1000)
+	l := s.lanes.get(s.Primary("acme/search"))
+	l.mu.Lock()
+	l.batches = laneBatches
+	for range laneWaiting {
+		l.waiting = append(l.waiting, &ticket{ctx: context.Background()})
+	}
+	l.mu.Unlock()
+	_, err := s.Take(context.Background(), takes(1, "acme/search"))
+	wantUnavailable(t, err)
+	if err == nil || !strings.Contains(err.Error(), "wait for the region's store already") {
+		t.Errorf("it waited: %v", err)
+	}
+	l.mu.Lock()
+	l.batches, l.waiting = 0, nil
+	l.mu.Unlock()
+	if used := lump(read(t, s, "acme/search")).Used; used != 0 {
+		t.Errorf("%d taken", used)
+	}
+}
