@@ -185,41 +185,70 @@ func newLedgerLoad(source lease.Source, regions []string, budgets, callers, batc
 // run drives the load for a while and returns the grants per second.
 func (l *ledgerLoad) run(tb testing.TB, d time.Duration) float64 {
 	tb.Helper()
+	began := time.Now()
+	l.drive(tb, func(*ledgerCaller) bool { return time.Since(began) < d })
+	return float64(l.grants()) / time.Since(began).Seconds()
+}
+
+// pass goes over all budgets once, so that all rows are there.
+func (l *ledgerLoad) pass(tb testing.TB) {
+	tb.Helper()
+	l.drive(tb, func(c *ledgerCaller) bool { return !c.round })
+	l.grants()
+}
+
+// drive lets all callers go on while more says so.
+func (l *ledgerLoad) drive(tb testing.TB, more func(*ledgerCaller) bool) {
+	tb.Helper()
 	var running sync.WaitGroup
 	errs := make(chan error, len(l.regions)*l.callers)
-	began := time.Now()
 	for _, r := range l.regions {
 		for i := range l.callers {
-			running.Go(func() { errs <- l.call(r, i, began.Add(d)) })
+			c := l.caller(r, i)
+			running.Go(func() {
+				var err error
+				for err == nil && more(c) {
+					err = c.next(l)
+				}
+				errs <- err
+			})
 		}
 	}
 	running.Wait()
-	took := time.Since(began)
 	close(errs)
 	for err := range errs {
 		if err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return float64(l.grants()) / took.Seconds()
 }
 
-// call is one caller: it goes over its part of the region's budgets again and
-// again. Where there are fewer budgets than callers, callers share them, and
-// a budget's sequences follow one another without waiting for answers.
-func (l *ledgerLoad) call(r *ledgerRegion, i int, end time.Time) error {
+// ledgerCaller goes over its part of a region's budgets again and again.
+type ledgerCaller struct {
+	region *ledgerRegion
+	lumps  []*lump
+	at     int
+	// round is set once it has gone over all.
+	round bool
+}
+
+// caller is the i-th caller of a region. Where there are fewer budgets than
+// callers, callers share them, and a budget's sequences follow one another
+// without waiting for answers.
+func (l *ledgerLoad) caller(r *ledgerRegion, i int) *ledgerCaller {
 	part := max(l.batch, len(r.lumps)/l.callers)
 	from := i * part % len(r.lumps)
-	mine := r.lumps[from:min(len(r.lumps), from+part)]
-	for at := 0; time.Now().Before(end); at += l.batch {
-		if at >= len(mine) {
-			at = 0
-		}
-		if err := r.sync(l.source, mine[at:min(len(mine), at+l.batch)]); err != nil {
-			return err
-		}
+	return &ledgerCaller{region: r, lumps: r.lumps[from:min(len(r.lumps), from+part)]}
+}
+
+// next sends one request.
+func (c *ledgerCaller) next(l *ledgerLoad) error {
+	to := min(len(c.lumps), c.at+l.batch)
+	err := c.region.sync(l.source, c.lumps[c.at:to])
+	if c.at = to; to == len(c.lumps) {
+		c.at, c.round = 0, true
 	}
-	return nil
+	return err
 }
 
 func (l *ledgerLoad) grants() int {
