@@ -344,6 +344,19 @@ func TestS35IsolatedOldPrimary(t *testing.T) {
 	holds(t, o, "", func(c *sim.Coverage) int64 { return c.StoreFailedOver })
 }
 
+// A replaced primary cannot tell whether its row was lost or it was replaced:
+// it asks for the new one's share, and the new one for that, again and again.
+// So the share that the ledger has taken back may be either's.
+func TestS35PrimariesAskForEachOthersShares(t *testing.T) {
+	o := busy(sim.Fault{Kind: sim.StoreFailover, At: when, Lag: when, Isolated: 5 * second, Region: "us"})
+	o.Topology.ReplicatedStores, o.Topology.StoreIsolation = true, 5*second
+	o.Budgets[0].Contract = perSecond(300, 30) // paced
+	r := holds(t, o, errorbound.RegrantedShare, nil)
+	if n := r.Coverage.Regranted; n < 6 {
+		t.Errorf("%d shares were regranted: that is no duel", n)
+	}
+}
+
 func TestS36StoreRestartsEmptyWithInstallsUnderWay(t *testing.T) {
 	holds(t, busy(
 		sim.Fault{Kind: sim.DegradeLinks, Link: badLink()},
