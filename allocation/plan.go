@@ -2,8 +2,6 @@ package allocation
 
 import (
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -123,28 +121,36 @@ func planned(s *State, p *Pool, now lease.Time) []regionView {
 	for i := range views {
 		views[i].rtt = unknownRTT
 	}
+	rest := views
 	for i := range s.Regions {
-		if v := viewOf(views, s.Regions[i].Name); v != nil {
+		var v *regionView
+		if v, rest = viewOf(rest, s.Regions[i].Name); v != nil {
 			heard(v, &s.Regions[i], p, s.Budget.TTL, now)
 		}
 	}
+	rest = views
 	for i := range s.Leases {
 		if l := &s.Leases[i]; l.Ending == Open && l.Window == p.Start {
-			counted(viewOf(views, l.Region), l)
+			var v *regionView
+			v, rest = viewOf(rest, l.Region)
+			counted(v, l)
 		}
 	}
 	return views
 }
 
-// viewOf finds a region among views sorted by name; nil if it is not planned.
-func viewOf(views []regionView, name string) *regionView {
-	i, found := slices.BinarySearchFunc(views, name, func(v regionView, name string) int {
-		return strings.Compare(v.name, name)
-	})
-	if !found {
-		return nil
+// viewOf finds a region among views sorted by name, nil if it is not planned,
+// and returns with it those among which no earlier name has to be looked for.
+func viewOf(views []regionView, name string) (*regionView, []regionView) {
+	for i := range views {
+		if v := &views[i]; v.name >= name {
+			if v.name == name {
+				return v, views[i:]
+			}
+			return nil, views[i:]
+		}
 	}
-	return &views[i]
+	return nil, nil
 }
 
 // counted adds what the ledger counts in an unended lease.
