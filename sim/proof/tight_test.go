@@ -292,17 +292,14 @@ func attackLedgerLoss() sim.Options {
 	return o
 }
 
-// A request that costs nearly all of a quota has given up when its tokens
-// come. Then the database's clock jumps into the next window: the region spends
-// them there, and what that window has.
+// A region asks for all of a quota. It is on its way when the database's clock
+// jumps into the next window: there it is spent, and then what that window has.
 func attackWindowEdge() sim.Options {
 	o := small(1, policy.Budget{Contract: policy.Contract{Quota: policy.Quota{N: 3000, Per: policy.Hour, Zone: "UTC"}}, TTL: 3 * second})
 	o.Topology.Regions[0].Up, o.Topology.Regions[0].Down = sim.RTT(200 * ms)
 	o.Epoch = lease.Time(1_800_000_000_000_000).Add(-time.Minute)
-	o.Faults = []sim.Fault{{Kind: sim.StepDatabaseClock, At: 2230 * ms, Step: 59 * second}}
+	o.Faults = []sim.Fault{{Kind: sim.StepDatabaseClock, At: 2350 * ms, Step: 59 * second}}
 	o.Length = 14 * second
-	load(&o, "a", sim.Phases{List: []sim.Phase{phase(0, 10, false), phase(2240*ms, 3000, true)}})
-	load(&o, "a", sim.Phases{List: []sim.Phase{{At: 2 * second, AtOnce: 1}}})
-	o.Workloads[1].Name, o.Workloads[1].Cost.Fixed = "large", 2990
+	load(&o, "a", sim.Phases{List: []sim.Phase{phase(0, 10, false), phase(2*second, 30_000, false), phase(2700*ms, 1000, false)}})
 	return o
 }
