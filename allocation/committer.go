@@ -29,10 +29,11 @@ type Committer struct {
 }
 
 // Bounds of a lane: the items that wait in it, above which callers wait, and
-// those of one transaction.
+// those of one transaction. Only a lane that cannot keep up fills a large one,
+// and then the more regions meet in it over a budget, the fewer rows it writes.
 const (
-	laneQueue = 1024
-	laneBatch = 256
+	laneQueue = 4096
+	laneBatch = 1024
 )
 
 // queued is an item in a lane.
