@@ -22,6 +22,24 @@
 // grant moves its last room into a region, so V may stand above the ceiling by
 // less than a token, once. That is the cause Rounding.
 //
+// # Three that are easily overlooked
+//
+// The simulator found each of them where the bound had been 0.
+//
+// A share that is installed while its store's clock is behind mints from then.
+// Once the clock is set right, the agent that was there meanwhile sees a step;
+// another one, who saw the clock only before and after, sees time that passed.
+// That is StoreStep: as much as the clock had been stepped back.
+//
+// A quota's windows follow the database's clock as it stands, and a lease's
+// deadline lies before its window's end by that clock. When it is stepped over
+// the end, what is out of the old window is spent in the new one: WindowEdge.
+//
+// After a fail-over with an isolated old primary, each of the two stores finds
+// that the ledger counts a share that its own row does not have, and asks that
+// it be regranted. So it may be the new primary's share that the ledger has
+// taken back, which outlives the isolation: RegrantedShare.
+//
 // # How causes add
 //
 // Float, drift, clock steps and the excess of a cut limit are state and count

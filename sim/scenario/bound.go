@@ -113,7 +113,7 @@ func deployment(o sim.Options) errorbound.Deployment {
 		d.AgentsPerRegion = max(d.AgentsPerRegion, r.Agents)
 	}
 	for _, f := range o.Faults {
-		declare(&d, f, t)
+		declare(&d, f, &o)
 	}
 	return d
 }
@@ -126,12 +126,12 @@ const storeStep = 50 * time.Millisecond
 // replica sees.
 const ledgerStep = 3 * time.Second
 
-func declare(d *errorbound.Deployment, f sim.Fault, t sim.Topology) {
+func declare(d *errorbound.Deployment, f sim.Fault, o *sim.Options) {
 	switch f.Kind {
 	case sim.SuspendAgent:
-		d.Suspended += touched(f, t)
+		d.Suspended += touched(f, o.Topology)
 	case sim.StepStoreClock:
-		d.StoreStep = max(d.StoreStep, min(f.Step, storeStep))
+		d.StoreStep = max(d.StoreStep, min(f.Step, storeStep+behind(f, o)))
 	case sim.StepDatabaseClock:
 		d.LedgerStep = max(d.LedgerStep, min(f.Step, ledgerStep))
 		d.CalendarStep = max(d.CalendarStep, f.Step)
@@ -142,6 +142,17 @@ func declare(d *errorbound.Deployment, f sim.Fault, t sim.Topology) {
 	case sim.Partition, sim.CutReplies, sim.CutRequests, sim.DatabaseDown, sim.KillAllocator:
 		d.Outage = max(d.Outage, f.For)
 	}
+}
+
+// behind is how far the region's store was stepped back before: catching up is
+// a step that agents do not see who saw it before that.
+func behind(f sim.Fault, o *sim.Options) (back time.Duration) {
+	for _, k := range o.Faults {
+		if k.Kind == f.Kind && k.At < f.At && k.Step < 0 && (k.Region == f.Region || k.Region == "" || f.Region == "") {
+			back -= k.Step
+		}
+	}
+	return back
 }
 
 // touched is how many agents a fault is about.
