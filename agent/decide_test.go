@@ -643,6 +643,9 @@ func latePrefetch(t *testing.T, hot bool) {
 		readings = 2 // the first one is from before
 	}
 	e.pocket.parts[0].deadline = b.now + time.Duration(readings)*b.step - 1
+	if hot {
+		b.decider.heat(e, b.now)
+	}
 	a := b.decide(named(1, "acme/x"))
 	if b.stats.Discarded.Load() != 1 || a.Outcome != Allowed || a.Mode != FromStore {
 		t.Errorf("%+v, %d discarded", a, b.stats.Discarded.Load())

@@ -21,8 +21,9 @@ type entry struct {
 	inUse    atomic.Bool
 	// hot is set while tokens in memory can be spent without the mutex.
 	hot atomic.Pointer[hot]
-	// served counts hot decisions that no Stats have yet.
-	served atomic.Int64
+	// surplus is what hot decisions cost above 1 each, until harvest. It is
+	// counted before the tokens are taken, so that it never lacks.
+	surplus atomic.Int64
 
 	mu     sync.Mutex
 	pocket pocket
@@ -34,6 +35,9 @@ type entry struct {
 	// offered is the cost not yet told to the store as demand; rate estimates
 	// this process's own, in tokens per second, from arrived since rateAt.
 	offered, arrived lease.Tokens
+	// served counts hot decisions that no Stats have yet; below 0 while some are
+	// between counting their surplus and taking their tokens.
+	served int64
 	rate             float64
 	rateAt           time.Duration
 	lastTake         time.Duration
@@ -119,6 +123,7 @@ func (e *entry) harvest() {
 	if n == 0 {
 		return
 	}
+	e.served += int64(n) - e.surplus.Swap(0)
 	e.offered += n
 	e.arrived += n
 	e.pocket.touched = max(e.pocket.touched, time.Duration(e.lastUsed.Load()))

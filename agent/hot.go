@@ -11,8 +11,9 @@ import (
 // replaced, never changed. An entry has one only while the budget denied
 // nothing a moment ago.
 type hot struct {
-	part  *part
-	limit lease.Tokens
+	part     *part
+	deadline time.Duration // the part's, apart from what decisions write
+	limit    lease.Tokens
 	// besides is what the region could admit beside the part's free tokens.
 	besides lease.Tokens
 	// rate fills full, for a bucket; a quota's window ends at windowEnd on this
@@ -35,19 +36,24 @@ func (d *Decider) fromHot(e *entry, cost lease.Tokens, a *Answer) bool {
 	if d.observed {
 		start = d.opt.Now()
 	}
+	if cost != 1 {
+		e.surplus.Add(int64(cost) - 1)
+	}
 	left, ok := h.part.take(cost)
 	if !ok {
+		if cost != 1 {
+			e.surplus.Add(1 - int64(cost))
+		}
 		return false
 	}
 	now := d.opt.Now()
-	if now >= h.part.deadline {
+	if now >= h.deadline {
 		d.tooLate(e, h, cost)
 		return false
 	}
 	if now-time.Duration(e.lastUsed.Load()) >= usedGrain {
 		e.lastUsed.Store(int64(now))
 	}
-	e.served.Add(1)
 	*a = h.answer
 	a.Remaining = min(left+h.besides, h.limit)
 	a.ResetAfter = h.reset(a.Remaining, now)
@@ -68,6 +74,9 @@ func (d *Decider) tooLate(e *entry, h *hot, cost lease.Tokens) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h.part.known += cost
+	if cost != 1 {
+		e.surplus.Add(1 - int64(cost))
+	}
 	e.hot.CompareAndSwap(h, nil)
 }
 
@@ -91,6 +100,7 @@ func (d *Decider) heat(e *entry, now time.Duration) {
 		e.hot.Store(nil)
 		return
 	}
+	h.deadline = h.part.deadline
 	h.besides = e.last.Live + e.pocket.live(now) - lease.Tokens(h.part.free.Load())
 	if b.Contract.IsQuota() {
 		h.windowEnd = now + h.answer.ResetAfter

@@ -150,7 +150,6 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	d.settle(ctx, used, all)
 	now := d.opt.Now()
 	for _, e := range used {
-		d.countMany(FromPrefetch, e.served.Swap(0))
 		if d.refresh(e, now) {
 			d.tellDemand(ctx, e, now)
 		}
@@ -167,6 +166,10 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.harvest()
+	if e.served > 0 {
+		d.countMany(FromPrefetch, e.served)
+		e.served = 0
+	}
 	if dt := now - e.rateAt; dt >= prefetchSpan {
 		e.rate += (float64(e.arrived)/dt.Seconds() - e.rate) / 2
 		e.arrived, e.rateAt = 0, now
