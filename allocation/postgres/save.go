@@ -125,9 +125,10 @@ func queueSave(q *pgx.Batch, now lease.Time, due func(budget string) lease.Time,
 }
 
 // mustMove reports whether a stored due time has to be replaced. One that is
-// early is left: most leases are extended long before they are due, and a
-// sweep that comes in vain costs less than an index entry for each extension.
-// It moves when it has come.
+// early is left for a while: most leases are extended long before they are
+// due, and each extension would cost an index entry. It moves when it has come,
+// or when three quarters of the time to the true one lie behind it, so that
+// the sweep is not called for what regions keep alive.
 func mustMove(stored, due, now lease.Time) bool {
 	switch {
 	case stored == 0:
@@ -135,7 +136,7 @@ func mustMove(stored, due, now lease.Time) bool {
 	case due == 0:
 		return stored <= now
 	}
-	return due < stored || stored <= now && due != stored
+	return due < stored || due > stored && stored <= now.Add(max(0, due.Sub(now))/4)
 }
 
 func queuePolicies(q *pgx.Batch, states []*allocation.State) error {
