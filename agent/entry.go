@@ -37,10 +37,10 @@ type entry struct {
 	offered, arrived lease.Tokens
 	// served counts hot decisions that no Stats have yet; below 0 while some are
 	// between counting their surplus and taking their tokens.
-	served int64
-	rate             float64
-	rateAt           time.Duration
-	lastTake         time.Duration
+	served   int64
+	rate     float64
+	rateAt   time.Duration
+	lastTake time.Duration
 	// last is the result of the last take, for what an answer reports.
 	last regionstore.TakeResult
 	// waiters are decisions waiting for arrived to be closed.
