@@ -17,28 +17,40 @@ var elsewhere = []struct {
 	tests              []string
 }{
 	{
-		"S07 a standby stands still, COMMIT is cancelled, it is promoted", "what Postgres makes of a cancelled wait, on real servers",
-		"allocation/postgres", []string{"TestNoGrantIsAnsweredThatAStandbyDoesNotHave", "TestACommitGoesOnWhenTheCallersContextEnds"},
+		scenario: "S07 a standby stands still, COMMIT is cancelled, it is promoted",
+		why:      "what Postgres makes of a cancelled wait, on real servers",
+		pkg:      "allocation/postgres",
+		tests:    []string{"TestNoGrantIsAnsweredThatAStandbyDoesNotHave", "TestACommitGoesOnWhenTheCallersContextEnds"},
 	},
 	{
-		"S08 the same, and a replay of a row that the standby lacks", "the same test: the second grant of budget a is the replay",
-		"allocation/postgres", []string{"TestNoGrantIsAnsweredThatAStandbyDoesNotHave"},
+		scenario: "S08 the same, and a replay of a row that the standby lacks",
+		why:      "the same test: the second grant of budget a is the replay",
+		pkg:      "allocation/postgres",
+		tests:    []string{"TestNoGrantIsAnsweredThatAStandbyDoesNotHave"},
 	},
 	{
-		"S32 a request repeated after its row was forgotten", "rows are kept for 24 h, far beyond a run",
-		"allocation", []string{"TestPurgedLeaseStaysEnded", "TestRepetitionAfterThePurgeStrandsItsLump"},
+		scenario: "S32 a request repeated after its row was forgotten",
+		why:      "rows are kept for 24 h, far beyond a run",
+		pkg:      "allocation",
+		tests:    []string{"TestPurgedLeaseStaysEnded", "TestRepetitionAfterThePurgeStrandsItsLump"},
 	},
 	{
-		"S34 a store comes back old and no replication id is compared", "the memory store always compares: it needs the mutant",
-		"sim/proof", []string{"TestMutantStaleStoreIsTight"},
+		scenario: "S34 a store comes back old and no replication id is compared",
+		why:      "the memory store always compares: it needs the mutant",
+		pkg:      "sim/proof",
+		tests:    []string{"TestMutantStaleStoreIsTight"},
 	},
 	{
-		"S39 SCRIPT FLUSH, and a write that fails in the middle of a script", "what real Redis does",
-		"regionstore/redis", []string{"TestUnknownScriptsAreHealedInSilence", "TestOutOfMemoryChangesNothing"},
+		scenario: "S39 SCRIPT FLUSH, and a write that fails in the middle of a script",
+		why:      "what real Redis does",
+		pkg:      "regionstore/redis",
+		tests:    []string{"TestUnknownScriptsAreHealedInSilence", "TestOutOfMemoryChangesNothing"},
 	},
 	{
-		"S45 an agent that names no incarnation", "no agent in a run speaks otherwise than the allocator",
-		"allocation", []string{"TestEveryFieldOfAnItemIsBounded"},
+		scenario: "S45 an agent that names no incarnation",
+		why:      "no agent in a run speaks otherwise than the allocator",
+		pkg:      "allocation",
+		tests:    []string{"TestEveryFieldOfAnItemIsBounded"},
 	},
 }
 
