@@ -25,8 +25,8 @@ test: servers ## all tests, on real Postgres and Redis that they start
 	$(GO) test -count=1 -tags mutants -run MutantStale ./sim/proof
 
 .PHONY: hunt
-hunt: ## how many random runs of the simulator each mutant survives (about ten minutes; -timeout ends it)
-	$(GO) test -count=1 -timeout 30m -v -tags mutants -run Mutant ./sim/proof
+hunt: ## how many random runs of the simulator each mutant survives (some minutes)
+	$(GO) test -count=1 -timeout 20m -v -tags mutants -run Mutant ./sim/proof
 
 .PHONY: test-race
 test-race: servers ## the concurrent packages under the race detector, which needs a C compiler
