@@ -67,7 +67,7 @@ func benchGrowth(b *testing.B, server *testpg.Server, what string, sizes []growt
 		names := regionNames(s.regions)
 		apply(b, core, s.known, names)
 		loads[i] = newLedgerLoad(source, names, s.active, s.agents, min(100, s.active/s.agents))
-		loads[i].pass(b)
+		loads[i].settle(b)
 	}
 	costs, growths := make([][]float64, len(sizes)), make([][]float64, len(sizes))
 	for range rounds {

@@ -94,7 +94,7 @@ func (c ledgerCase) bench(b *testing.B, server *testpg.Server) {
 	apply(b, core, c.budgets, regions)
 	load := newLedgerLoad(source, regions, c.budgets, c.callers, c.batch)
 	plain := newPlainLedger(b, url, c.budgets)
-	load.pass(b)
+	load.settle(b)
 
 	var limits, parts []float64
 	got := compare(rounds,
