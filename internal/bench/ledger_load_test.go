@@ -26,7 +26,7 @@ func ledgerBudget(i int, regions []string) policy.Budget {
 		Contract: policy.Contract{Rate: lease.Rate{Tokens: 1e9, Per: time.Second}, Burst: 1e7},
 		Strategy: policy.Dynamic,
 		// Leases outlive the turns of the yardstick.
-		TTL: time.Minute,
+		TTL: time.Hour,
 	}
 	for _, r := range regions {
 		b.Regions = append(b.Regions, policy.Region{Name: r, Weight: 1})
