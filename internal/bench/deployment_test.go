@@ -75,12 +75,19 @@ func deploy(b *testing.B, agents int, budgets []policy.Budget) *deployment {
 // a burst of two seconds of it.
 func routes(b *testing.B, n int, rate lease.Tokens) []policy.Budget {
 	b.Helper()
+	return routesOf(b, n, rate, policy.Dynamic)
+}
+
+// routesOf is routes for a strategy; static ones are the one region's whole.
+func routesOf(b *testing.B, n int, rate lease.Tokens, strategy policy.Strategy) []policy.Budget {
+	b.Helper()
 	budgets := make([]policy.Budget, n)
 	for i := range budgets {
 		var err error
 		budgets[i], err = policy.Budget{
 			Name: "acme/" + route(i), Match: map[string]string{"tenant": "acme", "route": route(i)},
 			Contract: policy.Contract{Rate: lease.Rate{Tokens: rate, Per: time.Second}, Burst: 2 * rate},
+			Strategy: strategy, Regions: []policy.Region{{Name: "us", Weight: 1}},
 		}.Normalize(policy.DefaultDeployment())
 		if err != nil {
 			b.Fatal(err)
@@ -103,6 +110,14 @@ func (d *deployment) decided() map[agent.Mode]int64 {
 		}
 	}
 	return out
+}
+
+// stop ends the agents before the benchmark does, for the next deployment's
+// sake.
+func (d *deployment) stop() {
+	for _, a := range d.agents {
+		_ = a.Stop(context.Background())
+	}
 }
 
 func (d *deployment) syncs() (n int64) {
