@@ -117,6 +117,13 @@ func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
 	}
 }
 
+// holds reports whether this process has tokens to settle.
+func (e *entry) holds() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.pocket.parts) > 0
+}
+
 // harvest takes in the demand of hot decisions. The entry's mutex is held.
 func (e *entry) harvest() {
 	n := e.pocket.demand()

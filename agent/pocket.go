@@ -179,22 +179,28 @@ func (h *held) release(used bool) {
 }
 
 // idleAfter is how long tokens lie unused in a process before they are given
-// back, and endBefore how long before its deadline a part is.
+// back, if they are more than a small change, and endBefore how long before its
+// deadline a part is.
 const (
 	idleAfter = 100 * time.Millisecond
 	endBefore = 100 * time.Millisecond
 )
 
 // settle appends what is to be told to the store: the used tokens of every
-// part, and the free ones of parts that end. Each is counted out of the
+// part, once they are no small change any more or the part is used up, and the
+// free ones of parts that end. Each is counted out of the
 // pocket here, before anything is sent, and never again: a settlement whose
 // outcome is unknown is not repeated, its tokens age out.
-func (p *pocket) settle(budget string, now time.Duration, all bool, to []regionstore.Settle) []regionstore.Settle {
+func (p *pocket) settle(budget string, now time.Duration, small lease.Tokens, all bool, to []regionstore.Settle) []regionstore.Settle {
 	kept := p.parts[:0]
-	idle := now-p.touched >= idleAfter
+	idle := now-p.touched >= idleAfter && (now-p.touched >= smallSpan || p.live(now) > small)
 	for _, q := range p.parts {
 		if all || idle || now+endBefore >= q.deadline {
 			q.ending = true
+		}
+		if !q.toSettle(small) {
+			kept = append(kept, q)
+			continue
 		}
 		s, free := q.settle(now)
 		if s.Budget = budget; s.Used > 0 || s.Back > 0 {
@@ -209,6 +215,12 @@ func (p *pocket) settle(budget string, now time.Duration, all bool, to []regions
 	clear(p.parts[len(kept):])
 	p.parts = kept
 	return to
+}
+
+// toSettle reports whether anything of the part is to be told now.
+func (q *part) toSettle(small lease.Tokens) bool {
+	free := lease.Tokens(q.free.Load())
+	return q.ending || free+q.held == 0 || q.used(free)-q.told >= small
 }
 
 // settle says what is to be told of one part, and how much stays free in it.

@@ -18,7 +18,22 @@ const (
 	// prefetchPart the most of the wallet.
 	prefetchSpan = 20 * time.Millisecond
 	prefetchPart = 8
+	// smallPart of a contract is a small change: a process holds it ahead for
+	// smallSpan, and does not hurry to tell of it. Plans and ceilings do not feel
+	// it, and so the decisions of one of very many budgets, a few a second each,
+	// share a store step instead of taking one each.
+	smallPart = 200
+	smallSpan = 1500 * time.Millisecond
 )
+
+// small is the most that is a small change to a budget; 0 where every token
+// counts.
+func small(b *policy.Budget) lease.Tokens {
+	if b.Contract.Limit() < prefetchLimit {
+		return 0
+	}
+	return b.Contract.Limit() / smallPart
+}
 
 // takeOf makes one budget's part of a store step, with the demand that was
 // not told yet.
@@ -30,7 +45,8 @@ func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bo
 	e.offered = 0
 	e.lastTake = now
 	if ahead && b.Contract.Limit() >= prefetchLimit {
-		want := min(lease.Tokens(e.rate*prefetchSpan.Seconds()), e.last.Live/prefetchPart)
+		want := max(lease.Tokens(e.rate*prefetchSpan.Seconds()), min(lease.Tokens(e.rate*smallSpan.Seconds()), small(b)))
+		want = min(want, e.last.Live/prefetchPart)
 		t.Prefetch = max(0, want-e.pocket.live(now))
 	}
 	return t
@@ -110,21 +126,25 @@ func (d *Decider) booked(e *entry, r *regionstore.TakeResult, hold bool, sent, g
 func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 	byPrimary := map[string][]regionstore.Settle{}
 	for _, e := range entries {
+		if !e.holds() {
+			continue
+		}
 		s := d.send(e.name)
 		bound := d.bound(e, s)
 		e.mu.Lock()
 		e.harvest()
 		had := len(byPrimary[s.primary])
-		list := e.pocket.settle(e.name, s.at, all, byPrimary[s.primary])
+		list := e.pocket.settle(e.name, s.at, small(e.policy.Load()), all, byPrimary[s.primary])
 		e.mu.Unlock()
+		if len(list) == had {
+			continue
+		}
 		d.heat(e, s.at)
 		for i := had; i < len(list); i++ {
 			list[i].Now = bound
 			d.stats.GivenBack.Add(int64(list[i].Back))
 		}
-		if len(list) > 0 {
-			byPrimary[s.primary] = list
-		}
+		byPrimary[s.primary] = list
 	}
 	for primary, list := range byPrimary {
 		d.sendSettles(ctx, primary, list)
@@ -171,10 +191,24 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 		e.served = 0
 	}
 	if dt := now - e.rateAt; dt >= prefetchSpan {
-		e.rate += (float64(e.arrived)/dt.Seconds() - e.rate) / 2
+		seen := float64(e.arrived) / dt.Seconds()
+		e.rate += (seen - e.rate) * dt.Seconds() / (dt + rateSpan(max(e.rate, seen))).Seconds()
 		e.arrived, e.rateAt = 0, now
 	}
-	return e.offered > 0 && now-e.lastTake >= demandWithin
+	within := demandWithin
+	if e.offered < small(e.policy.Load()) {
+		within = lease.ProcessDeadline
+	}
+	return e.offered > 0 && now-e.lastTake >= within
+}
+
+// rateSpan is over how long a rate is averaged: a few arrivals of a slow one.
+func rateSpan(rate float64) time.Duration {
+	const few, least, most = 4, 50 * time.Millisecond, 2 * time.Second
+	if rate*most.Seconds() < few {
+		return most
+	}
+	return max(least, time.Duration(few/rate*float64(time.Second)))
 }
 
 func (d *Decider) tellDemand(ctx context.Context, e *entry, now time.Duration) {
