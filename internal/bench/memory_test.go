@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/internal/testredis"
+	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore/redis"
+)
+
+const (
+	// memoryBudgets are known, and in the end all in use. What a budget needs
+	// does not depend on how many there are; what the first ones need once
+	// (scripts, connections, buffers) is left out.
+	memoryBudgets = 10_000
+	memoryFirst   = 1_000
+	memoryCallers = 512
+	// memoryHold is what the ledger grants each of them.
+	memoryHold = 1000
+)
+
+// generous is an allocator that keeps nothing: it lists budgets made anew and
+// grants every region a lump, so that what memory is used is the agent's.
+type generous struct{ b *testing.B }
+
+func (g generous) ListBudgets(_ context.Context, since uint64) (policy.List, error) {
+	if since > 0 {
+		return policy.List{Version: since}, nil
+	}
+	return policy.List{Version: 1, Budgets: routes(g.b, memoryBudgets, memoryHold), Full: true}, nil
+}
+
+func (g generous) SyncLeases(_ context.Context, req lease.SyncRequest) (lease.SyncReply, error) {
+	var reply lease.SyncReply
+	for i := range req.Items {
+		item := lease.ItemReply{Budget: req.Items[i].Budget}
+		for _, r := range req.Items[i].Leases {
+			item.Leases = append(item.Leases, granted(&r))
+		}
+		reply.Items = append(reply.Items, item)
+	}
+	return reply, nil
+}
+
+func granted(r *lease.Report) lease.State {
+	s := lease.State{Kind: r.Kind, Incarnation: r.Incarnation, Seq: r.Seq, Status: lease.NotPlanned, RetryAfter: time.Hour}
+	if r.Kind == lease.Lump {
+		s.Status, s.RetryAfter = lease.Active, 0
+		s.Granted, s.TTL, s.Keep = r.Used+r.Returned+memoryHold, 10*time.Minute, lease.MaxTokens
+	}
+	return s
+}
+
+// BenchmarkMemory is what one more budget in use costs an agent and the
+// region's Redis: the policy itself, what decisions and the keeper remember,
+// the wallet, and the register of budgets in use.
+func BenchmarkMemory(b *testing.B) {
+	server := testredis.Start(b, testredis.Options{})
+	store, err := redis.Open(b.Context(), redis.Options{Region: "us", Timeout: 5 * time.Second, Log: quiet}, server.Addr())
+	if err != nil {
+		b.Fatal(err)
+	}
+	empty := heapInUse()
+	ctx, stop := context.WithCancel(b.Context())
+	r := agent.NewRunner(agent.RunnerConfig{
+		Options: agent.Options{Region: "us", Process: "p", Store: store, StoreDeadline: 5 * time.Second},
+		Leases:  generous{b}, Policies: generous{b},
+		Keeper: agent.KeeperConfig{Rand: mathrand.New(mathrand.NewPCG(1, 2)), Nonce: rand.Text},
+	})
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.Run(ctx) })
+	defer func() { stop(); running.Wait(); _ = store.Shutdown() }()
+	for !r.Ready() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	known := (heapInUse() - empty) / memoryBudgets
+	useMost(b, r, memoryFirst)
+	heap, stored := heapInUse(), usedMemory(b, server)
+	useMost(b, r, memoryBudgets)
+	agents := known + (heapInUse()-heap)/(memoryBudgets-memoryFirst)
+	redises := (usedMemory(b, server) - stored) / (memoryBudgets - memoryFirst)
+	b.ReportMetric(float64(agents), "B-agent/budget")
+	b.ReportMetric(float64(redises), "B-redis/budget")
+	report(Row{Item: "memory of an agent, per budget known", Ours: fmt.Sprintf("%d B", known)})
+	report(Row{Item: "memory of an agent, per budget in use", Ours: fmt.Sprintf("%d B", agents), Goal: "≤ 1,024 B"})
+	report(Row{Item: "memory of Redis, per budget in use", Ours: fmt.Sprintf("%d B", redises), Goal: "≤ 500 B"})
+	runtime.KeepAlive(r)
+}
+
+// useMost makes decisions of the first n budgets until nearly all of them have
+// a lease: some wait for theirs for longer.
+func useMost(b *testing.B, r *agent.Runner, n int) {
+	for use(b, r, n) < n*99/100 && !b.Failed() {
+	}
+}
+
+// use makes a decision of each of the first n budgets, and returns how many were
+// allowed.
+func use(b *testing.B, r *agent.Runner, n int) int {
+	var wg sync.WaitGroup
+	var next, allowed atomic.Int64
+	for range memoryCallers {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				a, err := r.Check(context.Background(), agent.Check{Budgets: []string{"acme/" + route(i)}, Cost: 1})
+				if err != nil {
+					b.Error(err)
+				}
+				if a.Outcome == agent.Allowed {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return int(allowed.Load())
+}
+
+func heapInUse() int {
+	var m runtime.MemStats
+	for range 2 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int(m.HeapInuse)
+}
+
+func usedMemory(b *testing.B, server *testredis.Server) int {
+	b.Helper()
+	var n int
+	if _, err := fmt.Sscanf(infoLine(b, server, "memory", "used_memory"), "%d", &n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
