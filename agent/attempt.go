@@ -70,13 +70,13 @@ type attempt struct {
 func (a *attempt) identified() bool { return a.p.check.RequestID != "" && a.p.check.Cost > 0 }
 
 func (d *Decider) decideFar(ctx context.Context, c Check, matched []*entry, start time.Duration) (Answer, *Pending, error) {
-	patience := c.Deadline
-	if patience == 0 {
-		patience = d.opt.Deadline
-	}
 	most := localWait
 	for _, e := range matched {
 		most = max(most, e.policy.Load().Wait)
+	}
+	patience := c.Deadline
+	if patience == 0 { // a budget's wait is meant for callers who do not say how long they have
+		patience = max(d.opt.Deadline, most)
 	}
 	if c.RequestID != "" { // a repetition may name the same budgets in another order
 		slices.SortFunc(matched, func(x, y *entry) int { return strings.Compare(x.name, y.name) })

@@ -499,6 +499,26 @@ func TestWaiterIsWoken(t *testing.T) {
 	}
 }
 
+// A budget's wait is for callers who do not say how long they have.
+func TestBudgetsWaitIsTheDefaultDeadline(t *testing.T) {
+	x := lumps("acme/x")
+	x.Wait = 300 * time.Millisecond
+	b := newBench(t, x)
+	b.grant("acme/x", 0, lease.State{})
+	for deadline, want := range map[time.Duration]time.Duration{0: x.Wait, 20 * time.Millisecond: 20 * time.Millisecond} {
+		c := named(5, "acme/x")
+		c.Deadline = deadline
+		_, p, err := b.decider.Begin(context.Background(), c)
+		if err != nil || p == nil {
+			t.Fatal("the decision does not wait", err)
+		}
+		if got := p.giveUp - p.start; got != want {
+			t.Errorf("a deadline of %v: gives up after %v, want %v", deadline, got, want)
+		}
+		b.decider.Abandon(p)
+	}
+}
+
 func TestRequestIDs(t *testing.T) {
 	for name, budgets := range map[string][]string{"one slot": {"a/x1", "a/y1"}, "two slots": {"a/x1", "b/y2"}} {
 		t.Run(name, func(t *testing.T) {

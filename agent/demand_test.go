@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
 )
 
 // counts feeds a demand one count after the other, every 100 ms.
@@ -96,6 +97,30 @@ func TestDemandAveragesTheSparse(t *testing.T) {
 		}
 		if want := 1 / every.Seconds(); low < want/1.5 || high > 1.5*want {
 			t.Errorf("one every %v: from %v to %v a second, want about %v", every, low, high, want)
+		}
+	}
+}
+
+// Few tokens stay where requests are rare for as long as one is due, at most
+// half a minute.
+func TestFewTokensStayWhereRequestsAreRare(t *testing.T) {
+	for _, c := range []struct {
+		burst lease.Tokens
+		wait  time.Duration
+		rate  float64
+		want  time.Duration
+	}{
+		{5, 0, 0.05, 20 * time.Second},
+		{5, 0, 0.01, rarelyUsedFor},
+		{5, 0, 0, rarelyUsedFor},
+		{5, 0, 1, usedFor},
+		{5, time.Millisecond, 0.05, usedFor},
+		{21, 0, 0.05, usedFor},
+	} {
+		w := ward{budget: bucket("acme/x", 1, c.burst, policy.Dynamic), demand: demand{rate: c.rate}}
+		w.budget.Wait = c.wait
+		if got := w.usedFor(); got != c.want {
+			t.Errorf("%+v: in use for %v", c, got)
 		}
 	}
 }

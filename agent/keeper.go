@@ -27,6 +27,8 @@ const (
 	leadFor    = 3 * time.Second
 	usedEvery  = 2 * time.Second
 	usedFor    = 10 * time.Second
+	// rarelyUsedFor is the same, at most, for a budget of few tokens.
+	rarelyUsedFor = 30 * time.Second
 	// shareBeat is how often a budget that only has a share reports its use.
 	shareBeat = 10 * time.Second
 	// refusalFor is how long a refusal without a hint counts as evidence.
@@ -405,7 +407,7 @@ func (k *Keeper) onUrgent(e Urgent) {
 	if w == nil || w.final || k.stopping {
 		return
 	}
-	w.usedUntil = max(w.usedUntil, k.now+usedFor)
+	w.usedUntil = max(w.usedUntil, k.now+w.usedFor())
 	w.ownUntil = max(w.ownUntil, k.now+usedFor)
 	w.waiting = max(w.waiting, e.Cost)
 	if k.now < w.askAfter {
@@ -443,7 +445,7 @@ func (k *Keeper) onInUse(e InUse) {
 			continue
 		}
 		idle := w.usedUntil <= k.now
-		w.usedUntil = max(w.usedUntil, k.now+usedFor)
+		w.usedUntil = max(w.usedUntil, k.now+w.usedFor())
 		if idle || k.stopping {
 			k.hurry(w)
 		}
@@ -462,7 +464,7 @@ func (k *Keeper) onUsed(e Used) {
 		}
 		own = append(own, name)
 		idle := w.ownUntil <= k.now
-		w.usedUntil, w.ownUntil = max(w.usedUntil, k.now+usedFor), k.now+usedFor
+		w.usedUntil, w.ownUntil = max(w.usedUntil, k.now+w.usedFor()), k.now+usedFor
 		if idle {
 			k.hurry(w)
 		}

@@ -252,7 +252,7 @@ func (k *Keeper) settled(w *ward) {
 	w.failures = 0
 	w.urgent, w.waiting = false, 0
 	k.tell(w)
-	if k.closing || w.pressing() && k.wanted(w) {
+	if k.closing || k.pressing(w) && k.wanted(w) {
 		k.plan(w)
 		return
 	}

@@ -187,10 +187,10 @@ func (k *Keeper) onRowChanged(e RowChanged) {
 func (k *Keeper) gather(w *ward) {
 	k.enter(w, gathering)
 	w.gatherUntil = k.now
-	if c := w.budget.Contract; !k.closing && (c.IsQuota() || float64(c.Burst) >= c.Rate.PerSecond()*gatherWhere.Seconds()) {
+	if c := w.budget.Contract; !k.closing && (c.IsQuota() || !w.tiny() && float64(c.Burst) >= c.Rate.PerSecond()*gatherWhere.Seconds()) {
 		w.gatherUntil += gatherFor
 	}
-	if w.pressing() {
+	if k.pressing(w) {
 		w.gatherUntil = min(w.gatherUntil, k.now+gatherNews)
 	}
 	k.gathering = append(k.gathering, w)

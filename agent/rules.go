@@ -28,7 +28,7 @@ func (k *Keeper) worthAsking(w *ward) bool {
 // hasToSay reports whether a Sync is due that nobody waits for: the leader's,
 // save for what this process admitted without a lease.
 func (k *Keeper) hasToSay(w *ward) bool {
-	if w.final || k.now < w.sentAt+k.cfg.SyncEvery && w.sentAt > 0 && !w.pressing() {
+	if w.final || k.now < w.sentAt+k.cfg.SyncEvery && w.sentAt > 0 && !k.pressing(w) {
 		return false
 	}
 	if w.local > w.localSent {
@@ -132,10 +132,13 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 }
 
 // pressing reports whether there is news that moves tokens or rate between
-// regions: it is said as soon as it can be.
-func (w *ward) pressing() bool {
+// regions, which is said as soon as it can be: demand that changed, and what this
+// region has given back or no longer mints while others may lack it. While nobody
+// lacks anything that waits for company, for of many budgets some always hold a
+// little too much.
+func (k *Keeper) pressing(w *ward) bool {
 	lump, paced := w.lease(lease.Lump), w.lease(lease.Paced)
-	return w.demandMoved() || lump.Returned > lump.Sent.Returned || smaller(paced)
+	return w.demandMoved() || w.scarce(k.now) && (lump.Returned > lump.Sent.Returned || smaller(paced))
 }
 
 // demandMoved reports whether demand left the noise around what was said last.
@@ -223,6 +226,9 @@ func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 func (k *Keeper) low(w *ward) lease.Tokens {
 	if w.final || w.view.Outcome == regionstore.Missing || !w.elastic(k.now) {
 		return 0
+	}
+	if t := &w.told[lease.Lump-1]; t.ttl > 0 && t.keep == 0 && !w.alive(lease.Paced) {
+		return 0 // nothing is kept here for callers that do not wait
 	}
 	low := w.demand.rate * (k.rtt + shortestRTT).Seconds()
 	if hold := w.told[lease.Lump-1].hold; w.alive(lease.Lump) && hold > 0 {

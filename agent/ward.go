@@ -135,6 +135,23 @@ func (w *ward) live() lease.Tokens {
 	return w.view.Live[0] + w.view.Live[1] + w.view.Live[2]
 }
 
+// tiny reports whether the budget has so few tokens that the plan divides them
+// one by one.
+func (w *ward) tiny() bool {
+	return w.budget.Contract.Limit() < lease.Tokens(7*max(len(w.budget.Regions), 3))
+}
+
+// usedFor is for how long a budget that was just used counts as in use. Of few
+// tokens one has to lie where the next request comes, so there it is until that
+// is due by the demand so far, or half a minute: then tokens go back to where
+// requests are less rare. Who may wait for tokens needs none nearby.
+func (w *ward) usedFor() time.Duration {
+	if !w.tiny() || w.budget.Wait > 0 {
+		return usedFor
+	}
+	return w.demand.timeFor(1, usedFor, rarelyUsedFor)
+}
+
 // scarce reports whether the ledger lately had too little for any kind.
 func (w *ward) scarce(now time.Duration) bool {
 	for i := range w.told {

@@ -75,8 +75,10 @@ type syncTask struct {
 	// index is the item's place in its request.
 	index int
 	reply lease.ItemReply
-	// held is set when a trial found too little for a waiting caller.
+	// held is set when a trial found too little for a waiting caller, who waits
+	// for left more.
 	held bool
+	left time.Duration
 }
 
 // prepare validates a request. The reply has the refused items answered.

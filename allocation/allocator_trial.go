@@ -6,17 +6,20 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
 )
 
 // trialTask is a syncTask that grants nothing, and sets held, when it would
 // give too little to a waiting caller; then the item is to be tried again.
-func (a *Allocator) trialTask(region string, index int, it lease.Item) *syncTask {
+// waited is for how long it has been held already.
+func (a *Allocator) trialTask(region string, index int, it lease.Item, waited time.Duration) *syncTask {
 	t := &syncTask{index: index}
 	t.budget = it.Budget
 	t.run = func(now Now, s *State) {
 		trial := cloneState(s)
 		t.reply = Sync(a.cfg, now, trial, region, it)
-		t.held = tooLittle(t.reply, it)
+		t.left = patience(&s.Budget, it) - waited
+		t.held = t.left > 0 && tooLittle(t.reply, it)
 		if !t.held {
 			*s = *trial
 			return
@@ -86,6 +89,16 @@ func tooLittle(r lease.ItemReply, it lease.Item) bool {
 	return short
 }
 
+// patience is how long an item is held. Where the budget lets decisions wait,
+// they wait no longer than that, and what came later would lie where nobody
+// asks for it any more.
+func patience(b *policy.Budget, it lease.Item) time.Duration {
+	if b.Wait <= 0 {
+		return LongestHold
+	}
+	return min(LongestHold, b.Wait-max(0, it.RTT))
+}
+
 // holdOf is what the region holds of a lump once it has the answer.
 func holdOf(st lease.State, reports []lease.Report) lease.Tokens {
 	for _, r := range reports {
@@ -109,8 +122,9 @@ func cloneState(s *State) *State {
 // Trial is one step of the long poll, for who drives it with a clock of his
 // own: SyncLeases of a request whose single item a caller waits for, unless
 // that would leave the caller with too little. Then held is set, nothing is
-// answered, and retry says when the pool itself may have more.
-func (a *Allocator) Trial(ctx context.Context, req lease.SyncRequest) (reply lease.SyncReply, held bool, retry time.Duration, err error) {
+// answered, and retry says when the pool itself may have more, or the wait ends.
+// waited is for how long the request has been held already.
+func (a *Allocator) Trial(ctx context.Context, req lease.SyncRequest, waited time.Duration) (reply lease.SyncReply, held bool, retry time.Duration, err error) {
 	if !Holdable(req) {
 		reply, err = a.SyncLeases(ctx, req)
 		return reply, false, 0, err
@@ -119,11 +133,11 @@ func (a *Allocator) Trial(ctx context.Context, req lease.SyncRequest) (reply lea
 	if err != nil || len(syncs) == 0 {
 		return reply, false, 0, err
 	}
-	t := a.trialTask(req.Region, 0, req.Items[0])
+	t := a.trialTask(req.Region, 0, req.Items[0], waited)
 	a.commit(ctx, []*task{&t.task})
 	a.stats.Evaluations.Add(1)
 	if t.err == nil && t.held {
-		return lease.SyncReply{}, true, retryOf(t.reply), nil
+		return lease.SyncReply{}, true, min(retryOf(t.reply), t.left), nil
 	}
 	a.collect([]*syncTask{t}, &reply)
 	return reply, false, 0, nil

@@ -70,8 +70,9 @@ func (l *LongPoll) hold(ctx context.Context, req lease.SyncRequest) (lease.SyncR
 	defer l.forget(w)
 	end := time.NewTimer(l.longest)
 	defer end.Stop()
+	start := time.Now()
 	for held := false; ; held = true {
-		t := alloc.trialTask(req.Region, 0, w.item)
+		t := alloc.trialTask(req.Region, 0, w.item, time.Since(start))
 		if err := l.committer.do(ctx, []*syncTask{t}); err != nil {
 			return lease.SyncReply{}, err
 		}
@@ -86,7 +87,7 @@ func (l *LongPoll) hold(ctx context.Context, req lease.SyncRequest) (lease.SyncR
 		if !held {
 			alloc.stats.Holds.Add(1)
 		}
-		if l.await(ctx, w, end, retryOf(t.reply)) {
+		if l.await(ctx, w, end, min(retryOf(t.reply), t.left)) {
 			continue
 		}
 		if ctx.Err() != nil {

@@ -86,7 +86,9 @@ type regionView struct {
 	active        bool
 	waiting, want lease.Tokens
 	rtt           time.Duration
-	paced         bool
+	// onDemand: a decision there may wait for longer than a token takes to come.
+	onDemand bool
+	paced    bool
 	// granted is what a quota's window has granted to the region.
 	granted lease.Tokens
 	// x is its paced share as counted, lump its unspent lump tokens.
@@ -127,6 +129,9 @@ func planned(s *State, p *Pool, now lease.Time) []regionView {
 		if v, rest = viewOf(rest, s.Regions[i].Name); v != nil {
 			heard(v, &s.Regions[i], p, s.Budget.TTL, now)
 		}
+	}
+	for i := range views {
+		views[i].onDemand = s.Budget.Wait >= views[i].rtt+decideTime
 	}
 	rest = views
 	for i := range s.Leases {

@@ -215,13 +215,15 @@ func (d *dynamicPlan) setLump(i int, target, need float64) {
 }
 
 // sizeTinyLumps divides a ceiling of few tokens whole, by demand: fractions
-// parked where nobody asks would fill it, so what lies above is recalled.
+// parked where nobody asks would fill it, so what lies above is recalled. Where
+// decisions may wait for as long as a token takes to come, none is parked at all:
+// whoever asks gets it from the pool.
 func (d *dynamicPlan) sizeTinyLumps(inventory float64) {
 	claims := make([]claim, len(d.regions))
 	total := lease.Tokens(inventory)
 	for i, r := range d.regions {
 		claims[i] = claim{key: r.name, weight: 1, demand: r.waiting, floor: r.waiting}
-		if d.sumX > 0 && d.perSec[i] > 0 {
+		if d.sumX > 0 && d.perSec[i] > 0 && !r.onDemand {
 			claims[i].demand = total
 			claims[i].weight = demandWeight(d.perSec[i], d.sumX)
 		}
@@ -229,6 +231,7 @@ func (d *dynamicPlan) sizeTinyLumps(inventory float64) {
 	for i, n := range waterfill(claims, total) {
 		t := &d.targets[i]
 		t.Lump, t.Push, t.Keep = n, n, n
+		t.OnDemand = d.regions[i].onDemand
 	}
 }
 
@@ -239,6 +242,9 @@ func (d *dynamicPlan) serveWaiting() {
 		t := &d.targets[i]
 		t.Lump = min(max(t.Lump, r.waiting), max(0, d.ceiling))
 		t.Keep = max(t.Keep, t.Lump)
+		if t.OnDemand {
+			t.Keep = 0
+		}
 	}
 }
 

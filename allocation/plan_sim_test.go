@@ -252,7 +252,7 @@ func (m *sim) process(msg *simMessage) {
 	a := &Allocator{cfg: m.cfg}
 	task := a.syncTask(msg.r.name, 0, msg.item)
 	if m.now < msg.giveUp {
-		task = a.trialTask(msg.r.name, 0, msg.item)
+		task = a.trialTask(msg.r.name, 0, msg.item, 0)
 	}
 	before := cloneState(m.s)
 	task.run(now, m.s)

@@ -199,6 +199,57 @@ func TestDynamicNewcomerAndSilence(t *testing.T) {
 	}
 }
 
+// Where decisions may wait for as long as a token takes to come, few tokens are
+// kept for whoever asks, and nobody is told to be short of more than that.
+func TestDynamicTinyBudgetThatWaitsParksNothing(t *testing.T) {
+	b := bucket(1, 5, policy.Dynamic)
+	b.Wait = 300 * time.Millisecond
+	s, p := planState(b,
+		Region{Name: "a", Demand: 3, RTT: 200 * time.Millisecond, Want: 4},
+		Region{Name: "b", Demand: 3, RTT: 200 * time.Millisecond, Want: 4, Waiting: 2},
+		Region{Name: "c", Demand: 3, RTT: 290 * time.Millisecond, Want: 4})
+	for i, want := range []Target{{Lump: 0}, {Lump: 2, Push: 2}, {Lump: 3, Push: 3, Keep: 3}} {
+		want.Region, want.Lumps, want.OnDemand = s.Regions[i].Name, true, i < 2
+		if got := Plan(s, p, 0)[i]; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	d := newDesk(t, b)
+	ask := lease.Item{RTT: 200 * time.Millisecond, Waiting: 1, Leases: []lease.Report{lump("i", 1, 4)}}
+	if st := d.item("a", ask).Leases[0]; st.Granted != 1 || st.Short != lease.Enough || st.Keep != 0 {
+		t.Errorf("a waiting caller's region gets %+v, want one token and no word of a shortage", st)
+	}
+	ask.Waiting, ask.Leases[0].Seq = 0, 2
+	if st := d.item("a", ask).Leases[0]; st.Granted != 1 || st.Short != lease.Enough {
+		t.Errorf("with nobody waiting %+v, want no more", st)
+	}
+}
+
+// An item is held for as long as the budget lets its caller wait, less the way.
+func TestHeldNoLongerThanCallersWait(t *testing.T) {
+	b := bucket(1, 5, policy.Dynamic)
+	for _, c := range []struct {
+		wait, waited time.Duration
+		held         bool
+	}{
+		{0, 499 * time.Millisecond, true},
+		{0, 500 * time.Millisecond, false},
+		{300 * time.Millisecond, 99 * time.Millisecond, true},
+		{300 * time.Millisecond, 100 * time.Millisecond, false},
+		{100 * time.Millisecond, 0, false},
+	} {
+		b.Wait = c.wait
+		d := newDesk(t, b)
+		d.sync("rich", lump("r", 1, 5))
+		it := lease.Item{RTT: 200 * time.Millisecond, Waiting: 1, Leases: []lease.Report{lump("i", 1, 1)}}
+		task := (&Allocator{}).trialTask("poor", 0, it, c.waited)
+		task.run(d.now, d.s)
+		if task.held != c.held {
+			t.Errorf("wait %v, after %v: held %v", c.wait, c.waited, task.held)
+		}
+	}
+}
+
 // Few tokens are divided whole, and what lies above is recalled.
 func TestDynamicTinyBudgetDividesWholeTokens(t *testing.T) {
 	s, p := planState(bucket(1, 5, policy.Dynamic),

@@ -52,7 +52,11 @@ func Sync(cfg Config, now Now, s *State, region string, it lease.Item) lease.Ite
 	plan := st.plan()
 	reply.Leases = make([]lease.State, len(it.Leases))
 	for i := range it.Leases {
-		reply.Leases[i] = st.answer(&it.Leases[i], fresh[i], plan, it.Waiting)
+		r := it.Leases[i]
+		if plan.OnDemand {
+			r.Want = min(r.Want, it.Waiting)
+		}
+		reply.Leases[i] = st.answer(&r, fresh[i], plan, it.Waiting)
 	}
 	return reply
 }

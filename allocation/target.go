@@ -21,6 +21,9 @@ type Target struct {
 	// Keep is the hold of lump tokens above which the region is asked to return
 	// the rest; lease.MaxTokens asks for nothing.
 	Keep lease.Tokens
+	// OnDemand grants lump tokens to callers that wait and to nobody else, and
+	// asks for all the others back.
+	OnDemand bool
 }
 
 // Share is the planned size of a share: X in tokens per the pool's period.

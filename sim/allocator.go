@@ -32,9 +32,10 @@ type heldItem struct {
 	req lease.SyncRequest
 	// answer sends what the request gets in the end.
 	answer func(lease.SyncReply, error)
-	// trial is when it is tried next, end when its wait is over.
-	trial, end time.Duration
-	over       bool
+	// since is when it came, trial when it is tried next, end when its wait is
+	// over.
+	since, trial, end time.Duration
+	over              bool
 }
 
 func newAllocator(w *world, index int) *allocator {
@@ -94,7 +95,7 @@ func (a *allocator) sync(req lease.SyncRequest, answer func(lease.SyncReply, err
 		a.finish(req, reply, err, answer)
 		return
 	}
-	h := &heldItem{req: req, answer: answer, end: a.w.now + allocation.LongestHold}
+	h := &heldItem{req: req, answer: answer, since: a.w.now, end: a.w.now + allocation.LongestHold}
 	if a.try(h) {
 		return
 	}
@@ -123,7 +124,7 @@ func (a *allocator) finish(req lease.SyncRequest, reply lease.SyncReply, err err
 
 // try is one trial of a held item; true when it is answered.
 func (a *allocator) try(h *heldItem) bool {
-	reply, held, retry, err := a.core.Trial(context.Background(), h.req)
+	reply, held, retry, err := a.core.Trial(context.Background(), h.req, a.w.now-h.since)
 	if !held {
 		h.over = true
 		a.finish(h.req, reply, err, h.answer)
