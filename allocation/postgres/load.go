@@ -159,9 +159,14 @@ func newBatch(list []listed) batch {
 	return b
 }
 
+// maxPolicies bounds how many decoded policies are remembered, at a kilobyte
+// or two each.
+const maxPolicies = 1 << 16
+
 // policies remembers decoded policies, one per budget: they rarely change,
 // and decoding thousands while their rows are locked would cost every region.
-// Budgets are immutable values, so they can be shared.
+// Budgets are immutable values, so they can be shared. Beyond maxPolicies each
+// new one takes the place of any other.
 type policies struct {
 	mu   sync.Mutex
 	last map[string]decoded
@@ -190,6 +195,12 @@ func (p *policies) decode(name string, version uint64, raw []byte) (policy.Budge
 	defer p.mu.Unlock()
 	if p.last == nil {
 		p.last = make(map[string]decoded)
+	}
+	if _, ok := p.last[name]; !ok && len(p.last) >= maxPolicies {
+		for other := range p.last {
+			delete(p.last, other)
+			break
+		}
 	}
 	p.last[name] = d
 	return d.budget, nil
