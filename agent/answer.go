@@ -16,6 +16,8 @@ const (
 	reasonShareEmpty = "share_empty"
 	reasonNever      = "never"
 	reasonNoLease    = "no_lease"
+	reasonNotReady   = "budgets_unknown"
+	reasonClosing    = "closing"
 	reasonStore      = "store_unavailable"
 	reasonLocal      = "local_allowance"
 	reasonLocalEmpty = "local_allowance_empty"

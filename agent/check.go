@@ -122,6 +122,7 @@ type Answer struct {
 	// Reason is one of a fixed set of words: ok, no_budget_matched, peek,
 	// pool_empty, ceiling_reached, share_reached, share_empty, limit_zero,
 	// never, no_lease, store_unavailable, local_allowance,
-	// local_allowance_empty, request_pending.
+	// local_allowance_empty, request_pending, budgets_unknown (the allocator has
+	// not been heard yet), closing.
 	Reason string
 }

@@ -86,7 +86,7 @@ names:
 // nothing.
 func (d *Decider) decideHere(c *Check, matched []*entry, now time.Duration) (Answer, bool) {
 	if !d.Ready() {
-		return Answer{Outcome: Unavailable, Mode: FromMemory, Reason: reasonNoLease}, true
+		return Answer{Outcome: Unavailable, Mode: FromMemory, Reason: reasonNotReady}, true
 	}
 	if len(matched) == 0 {
 		return Answer{Outcome: Allowed, Mode: FromMemory, Reason: reasonNoMatch}, true

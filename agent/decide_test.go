@@ -301,7 +301,7 @@ func TestAnswersThatNeedNoTokens(t *testing.T) {
 		t.Errorf("a deleted name: %v", err)
 	}
 	unready := NewDecider(b.decider.opt, b.stats, func(Urgent) {})
-	if a, _, _ := unready.Begin(context.Background(), named(1, "acme/x")); a.Outcome != Unavailable {
+	if a, _, _ := unready.Begin(context.Background(), named(1, "acme/x")); a.Outcome != Unavailable || a.Reason != "budgets_unknown" {
 		t.Errorf("before the budgets are known: %+v", a)
 	}
 }

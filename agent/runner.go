@@ -103,7 +103,7 @@ func (r *Runner) Check(ctx context.Context, c Check) (answer Answer, err error) 
 	}()
 	select {
 	case <-r.closing:
-		return Answer{Outcome: Unavailable, Mode: FromMemory, Reason: reasonNoLease}, nil
+		return Answer{Outcome: Unavailable, Mode: FromMemory, Reason: reasonClosing}, nil
 	default:
 	}
 	answer, pending, err := r.decider.Begin(ctx, c)

@@ -102,6 +102,9 @@ func TestGlobalLimitHoldsAcrossRegions(t *testing.T) {
 	for _, r := range runners {
 		r.Close()
 		r.Close()
+		if a, err := r.Check(t.Context(), named(1, "acme/x")); err != nil || a.Outcome != Unavailable || a.Reason != "closing" {
+			t.Errorf("once closed: %+v, %v", a, err)
+		}
 	}
 	if got := admitted.Load(); got > limit || got < limit*8/10 {
 		t.Errorf("admitted %d of %d, refused %d", got, limit, refused.Load())
