@@ -82,8 +82,7 @@ names:
 }
 
 // decideHere decides without the store if it can: costs that can never pass,
-// denials of a moment ago, tokens in this process's memory. It allocates
-// nothing.
+// denials of a moment ago, tokens in this process's memory.
 func (d *Decider) decideHere(c *Check, matched []*entry, now time.Duration) (Answer, bool) {
 	if !d.Ready() {
 		return Answer{Outcome: Unavailable, Mode: FromMemory, Reason: reasonNotReady}, true

@@ -30,7 +30,8 @@
 // until it is full, or its window over. A contract that no number of requests
 // per unit says, as 3 per 700 ms, has no current_limit. A descriptor that no
 // budget matches is OK without any of these. From the statuses Envoy writes the
-// X-RateLimit headers if it is told to; a denial also carries Retry-After.
+// X-RateLimit headers if it is told to; a denial also carries Retry-After, unless
+// what was asked could never pass.
 //
 // No decision is UNAVAILABLE, never a code of a reply: Envoy then does what its
 // failure_mode_deny says, which is its owner's choice for just this case.

@@ -48,7 +48,8 @@ func (s *Server) status(p *part, a *agent.Answer) *ratelimitv3.RateLimitResponse
 	if len(p.budgets) == 0 {
 		return out
 	}
-	decisive, state := p.budgets[0], *a
+	var decisive *policy.Budget
+	state := *a
 	at := slices.IndexFunc(p.budgets, func(b *policy.Budget) bool { return b.Name == a.Budget })
 	switch {
 	case at >= 0 && a.Outcome != agent.Allowed:

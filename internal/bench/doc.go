@@ -1,6 +1,6 @@
 // Package bench measures the product beside what people use today and beside
 // what the machine allows, and prints one table of it. It has benchmarks
-// alone: `make bench` runs them, `go test` only tests the helpers.
+// alone: `make bench` runs them, `go test` only tests what they share.
 //
 // A benchmark measures ours and its yardstick in turn, in one process, and
 // reports the medians and their ratio: machines differ, and a busy one slows
