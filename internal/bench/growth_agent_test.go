@@ -30,31 +30,6 @@ func newRegion(budgets []policy.Budget) *region {
 	return r
 }
 
-// fill gives the wallet of a budget a lump that outlasts the benchmark.
-func (r *region) fill(b *testing.B, budget string) {
-	ctx := context.Background()
-	var nonces [lease.Kinds]lease.Incarnation
-	for k := range nonces {
-		nonces[k] = lease.Incarnation(fmt.Sprintf("%s-%d", budget, k))
-	}
-	if _, err := r.store.Open(ctx, regionstore.OpenRequest{Budget: budget, Nonces: nonces, LocalNonce: budget}); err != nil {
-		b.Fatal(err)
-	}
-	const tokens = lease.MaxTokens / 2
-	name := nonces[lease.Lump-1]
-	begun, err := r.store.Begin(ctx, regionstore.BeginRequest{Budget: budget, Intents: []regionstore.Intent{{Kind: lease.Lump, Incarnation: name, Want: tokens}}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, err = r.store.Install(ctx, regionstore.InstallRequest{Budget: budget, States: []lease.State{{
-		Kind: lease.Lump, Incarnation: name, Seq: begun.Reports[0].Report.Seq,
-		Status: lease.Active, Granted: tokens, TTL: time.Hour, Keep: lease.MaxTokens,
-	}}})
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // decide makes n decisions over the first active budgets in turn, flushing as
 // often as an agent does, and returns what one took, flushes included.
 func (r *region) decide(b *testing.B, n, active int) time.Duration {
@@ -65,7 +40,7 @@ func (r *region) decide(b *testing.B, n, active int) time.Duration {
 	ctx := context.Background()
 	start := time.Now()
 	for i := range n {
-		if i%64 == 0 && time.Since(r.flushed) > 50*time.Millisecond {
+		if i%64 == 0 && time.Since(r.flushed) > flushEvery {
 			r.decider.Flush(ctx, false)
 			r.flushed = time.Now()
 		}
@@ -95,7 +70,7 @@ func BenchmarkGrowthAgent(b *testing.B) {
 		before := heap()
 		r := newRegion(budgets)
 		each := (heap() - before) / float64(known)
-		r.fill(b, budgets[0].Name)
+		grantLump(b, r.store, budgets[0].Name)
 		r.decide(b, growthDecisions, 1)
 		report(growth("known", known, r.medianDecision(b, 1), each, "beside its policy"))
 		runtime.KeepAlive(budgets)
@@ -104,7 +79,7 @@ func BenchmarkGrowthAgent(b *testing.B) {
 		budgets := routes(b, active, servedRate)
 		r := newRegion(budgets)
 		for i := range budgets {
-			r.fill(b, budgets[i].Name)
+			grantLump(b, r.store, budgets[i].Name)
 		}
 		before := heap()
 		r.decide(b, growthDecisions, active)
