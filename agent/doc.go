@@ -23,11 +23,11 @@
 // chooses a leader saves messages and carries no safety.
 //
 // Safety does rest on three things done here. A process counts the deadline
-// of tokens it prefetched from before it sent the take, takes a token before
-// it reads its clock, and drops it if late (pocket.go). A settlement is never
-// said again when its outcome is unknown (take.go). The store's clock is
-// bounded by this process's monotonic one, so that a step of it mints nothing
-// (primaries.go).
+// of tokens it prefetched from before it sent the take (pocket.go), takes a
+// token before it reads its clock, and drops it if late (hot.go, decide.go). A
+// settlement is never said again when its outcome is unknown (take.go). The
+// store's clock is bounded by this process's monotonic one, so that a step of
+// it mints nothing (primaries.go).
 //
 // # A decision
 //
