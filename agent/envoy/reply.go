@@ -55,7 +55,7 @@ func (s *Server) status(p *part, a *agent.Answer) *ratelimitv3.RateLimitResponse
 	case at >= 0 && a.Outcome != agent.Allowed:
 		out.Code = ratelimitv3.RateLimitResponse_OVER_LIMIT
 		decisive = p.budgets[at]
-	case at >= 0: // of all budgets charged it has the least left
+	case at >= 0 && p.hits > 0: // of all budgets charged it has the least left
 		decisive = p.budgets[at]
 	default:
 		decisive, state = s.least(p.budgets)

@@ -84,6 +84,20 @@ func TestStatusesSayWhatIsLeft(t *testing.T) {
 	}
 }
 
+// A descriptor that charges nothing says what is left of the least of its own
+// budgets, of which another descriptor may charge some. Seen to catch: the
+// charged one taken for it.
+func TestStatusOfWhatIsOnlyLookedAt(t *testing.T) {
+	l := newLive(t, once("a/all", 100, "domain", "edge"), once("a/few", 10, "k", "few"))
+	c, _ := serve(t, l)
+	asked := asking(1, descriptor("k", "other"), adding(0, descriptor("k", "few")))
+	ask(t, c, asked)
+	few := ask(t, c, asked).GetStatuses()[1]
+	if few.GetCurrentLimit().GetName() != "a/few" || few.GetLimitRemaining() != 10 {
+		t.Errorf("%v, want all 10 of a/few", few)
+	}
+}
+
 // A descriptor's own hits_addend goes before the request's; 0 charges nothing
 // and asks whether anything is left; a budget met twice is charged the most.
 // Seen to catch: charges made before what is only looked at was.
