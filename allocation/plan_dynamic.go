@@ -94,12 +94,14 @@ func (d *dynamicPlan) tiny() bool { return d.ceiling < lease.Tokens(7*d.active) 
 
 // The share of the ceiling that tokens in flight may take before regions are
 // paced, on the way in and on the way out, and what the caps of paced shares
-// take together. A tiny ceiling has less room for caps.
+// take together: more of the ceiling the more of it is in flight, since lumps are
+// the less good for it. A tiny ceiling has less room for caps.
 const (
 	paceAbove   = 0.10
 	unpaceBelow = 0.06
 	paceTiny    = 0.30
-	pacedPart   = 0.60
+	pacedLeast  = 0.45
+	pacedMore   = 0.20
 )
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
@@ -114,6 +116,7 @@ func (d *dynamicPlan) pace() float64 {
 		roots += math.Sqrt(d.perSec[i])
 	}
 	inventory := float64(d.ceiling)
+	caps := pacedLeast*inventory + pacedMore*min(flight, inventory)
 	for i, r := range d.regions {
 		above, least := paceAbove, 1.0
 		if r.paced {
@@ -126,7 +129,7 @@ func (d *dynamicPlan) pace() float64 {
 			continue
 		}
 		part := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(max(1, d.active))
-		beta := max(lease.Tokens(pacedPart*float64(d.ceiling)*part), r.waiting)
+		beta := max(lease.Tokens(caps*part), r.waiting)
 		beta = min(beta, d.ceiling)
 		if beta < 1 {
 			continue
