@@ -3,9 +3,12 @@ package bench
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	mathrand "math/rand/v2"
+	"os"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,13 +21,16 @@ import (
 	"github.com/ration-dev/ration/regionstore/redis"
 )
 
+var (
+	memoryBudgets = flag.Int("memory.budgets", 20_000, "how many `budgets` are in use at once where memory is measured")
+	memoryProfile = flag.String("memory.profile", "", "write a heap profile of the agent with all of them in use into this `file`")
+)
+
 const (
-	// memoryBudgets are known, and in the end all in use. What a budget needs
-	// does not depend on how many there are; what the first ones need once
-	// (scripts, connections, buffers) is left out.
-	memoryBudgets = 10_000
+	// memoryFirst are in use before anything is counted, so that what is needed
+	// once (scripts, connections, buffers) is left out.
 	memoryFirst   = 1_000
-	memoryCallers = 512
+	memoryCallers = 64
 	// memoryHold is what the ledger grants each of them.
 	memoryHold = 1000
 )
@@ -37,7 +43,7 @@ func (g generous) ListBudgets(_ context.Context, since uint64) (policy.List, err
 	if since > 0 {
 		return policy.List{Version: since}, nil
 	}
-	return policy.List{Version: 1, Budgets: routes(g.b, memoryBudgets, memoryHold), Full: true}, nil
+	return policy.List{Version: 1, Budgets: routes(g.b, *memoryBudgets, memoryHold), Full: true}, nil
 }
 
 func (g generous) SyncLeases(_ context.Context, req lease.SyncRequest) (lease.SyncReply, error) {
@@ -83,12 +89,14 @@ func BenchmarkMemory(b *testing.B) {
 	for !r.Ready() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	known := (heapInUse() - empty) / memoryBudgets
-	useMost(b, r, memoryFirst)
+	known := (heapInUse() - empty) / *memoryBudgets
+	use(b, r, store, memoryFirst)
 	heap, stored := heapInUse(), usedMemory(b, server)
-	useMost(b, r, memoryBudgets)
-	agents := known + (heapInUse()-heap)/(memoryBudgets-memoryFirst)
-	redises := (usedMemory(b, server) - stored) / (memoryBudgets - memoryFirst)
+	use(b, r, store, *memoryBudgets)
+	agents := known + (heapInUse()-heap)/(*memoryBudgets-memoryFirst)
+	redises := (usedMemory(b, server) - stored) / (*memoryBudgets - memoryFirst)
+	writeHeapProfile(b)
+	b.ReportMetric(float64(known), "B-known/budget")
 	b.ReportMetric(float64(agents), "B-agent/budget")
 	b.ReportMetric(float64(redises), "B-redis/budget")
 	report(Row{Item: "memory of an agent, per budget known", Ours: fmt.Sprintf("%d B", known)})
@@ -97,33 +105,63 @@ func BenchmarkMemory(b *testing.B) {
 	runtime.KeepAlive(r)
 }
 
-// useMost makes decisions of the first n budgets until nearly all of them have
-// a lease: some wait for theirs for longer.
-func useMost(b *testing.B, r *agent.Runner, n int) {
-	for use(b, r, n) < n*99/100 && !b.Failed() {
+// use puts the first n budgets to use: they are entered as used by another
+// process too, for longer than this takes, so that all of them get a lease and
+// keep it, and then decisions are made until each was allowed.
+func use(b *testing.B, r *agent.Runner, store *redis.Store, n int) {
+	b.Helper()
+	rest, names := make([]int, n), make([]string, n)
+	for i := range rest {
+		rest[i], names[i] = i, "acme/"+route(i)
+	}
+	if err := store.Touch(b.Context(), names, time.Hour); err != nil {
+		b.Fatal(err)
+	}
+	for granted := &r.Stats().Syncs[agent.SyncActive]; granted.Load() < int64(n); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for len(rest) > 0 && !b.Failed() {
+		rest = refused(b, r, rest)
 	}
 }
 
-// use makes a decision of each of the first n budgets, and returns how many were
-// allowed.
-func use(b *testing.B, r *agent.Runner, n int) int {
-	var wg sync.WaitGroup
-	var next, allowed atomic.Int64
+// refused makes a decision of each of these budgets, and returns those that were
+// not allowed.
+func refused(b *testing.B, r *agent.Runner, budgets []int) (rest []int) {
+	var callers sync.WaitGroup
+	var mu sync.Mutex
+	var next atomic.Int64
 	for range memoryCallers {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				a, err := r.Check(context.Background(), agent.Check{Budgets: []string{"acme/" + route(i)}, Cost: 1})
+		callers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(budgets); i = int(next.Add(1)) - 1 {
+				a, err := r.Check(context.Background(), agent.Check{Budgets: []string{"acme/" + route(budgets[i])}, Cost: 1})
 				if err != nil {
 					b.Error(err)
 				}
-				if a.Outcome == agent.Allowed {
-					allowed.Add(1)
+				if a.Outcome != agent.Allowed {
+					mu.Lock()
+					rest = append(rest, budgets[i])
+					mu.Unlock()
 				}
 			}
 		})
 	}
-	wg.Wait()
-	return int(allowed.Load())
+	callers.Wait()
+	return rest
+}
+
+func writeHeapProfile(b *testing.B) {
+	if *memoryProfile == "" {
+		return
+	}
+	f, err := os.Create(*memoryProfile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	if err := pprof.Lookup("heap").WriteTo(f, 0); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func heapInUse() int {
