@@ -180,6 +180,9 @@ func (l *lane) next() []*ticket {
 func (s *Store) send(ctx context.Context, batch []*ticket) {
 	calls, args := make([]call, len(batch)), make([][]any, len(batch))
 	for i, t := range batch {
+		if s.connCheck.Load() {
+			t.args = s.head(t.call) // the replication id may be another one since it came
+		}
 		calls[i], args[i] = t.call, t.args
 	}
 	cmds := s.exchange(ctx, calls, args)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/internal/testredis"
+	"github.com/ration-dev/ration/regionstore"
 )
 
 // Steps that come together share round trips, and each gets its own answer.
@@ -116,5 +117,40 @@ func TestFullLaneRefuses(t *testing.T) {
 	l.mu.Unlock()
 	if used := lump(read(t, s, "acme/search")).Used; used != 0 {
 		t.Errorf("%d taken", used)
+	}
+}
+
+// Where scripts may not read the replication id, a step that waited while the
+// primary was replaced carries the new one's, which another step's connection
+// has read. Seen to fail with the id from before the wait: the old snapshot's
+// tokens were taken again.
+func TestStepsThatWaitedCarryTheNewReplicationID(t *testing.T) {
+	server := testredis.Start(t, testredis.Options{})
+	s := open(t, Options{connCheck: true}, server.Addr())
+	grant(t, s, "acme/search", 5)
+	server.Snapshot()
+	take(t, s, 5, "acme/search")
+	l := s.lanes.get(s.Primary("acme/search"))
+	l.mu.Lock()
+	l.batches = laneBatches
+	l.mu.Unlock()
+	taken := make(chan regionstore.TakeReply)
+	go func() {
+		got, err := s.Take(context.Background(), takes(1, "acme/search"))
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- got
+	}()
+	eventually(t, "a step to wait", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.waiting) == 1
+	})
+	server.Restart()
+	eventually(t, "another connection", func() bool { return s.client.Ping(context.Background()).Err() == nil })
+	s.carry(l)
+	if got := <-taken; got.Took || got.Results[0].Outcome != regionstore.Missing {
+		t.Errorf("taken again from an old snapshot: %+v", got)
 	}
 }
