@@ -134,13 +134,12 @@ func TestStepsThatWaitedCarryTheNewReplicationID(t *testing.T) {
 	l.mu.Lock()
 	l.batches = laneBatches
 	l.mu.Unlock()
-	taken := make(chan regionstore.TakeReply)
+	var got regionstore.TakeReply
+	var err error
+	done := make(chan struct{})
 	go func() {
-		got, err := s.Take(context.Background(), takes(1, "acme/search"))
-		if err != nil {
-			t.Error(err)
-		}
-		taken <- got
+		defer close(done)
+		got, err = s.Take(context.Background(), takes(1, "acme/search"))
 	}()
 	eventually(t, "a step to wait", func() bool {
 		l.mu.Lock()
@@ -150,7 +149,8 @@ func TestStepsThatWaitedCarryTheNewReplicationID(t *testing.T) {
 	server.Restart()
 	eventually(t, "another connection", func() bool { return s.client.Ping(context.Background()).Err() == nil })
 	s.carry(l)
-	if got := <-taken; got.Took || got.Results[0].Outcome != regionstore.Missing {
-		t.Errorf("taken again from an old snapshot: %+v", got)
+	<-done
+	if err != nil || got.Took || got.Results[0].Outcome != regionstore.Missing {
+		t.Errorf("taken again from an old snapshot: %+v, %v", got, err)
 	}
 }
