@@ -10,6 +10,14 @@ import (
 
 func lease64(f float64) lease.Tokens { return lease.Tokens(f) }
 
+// remembering is an entry's memory, made if it has none.
+func remembering(e *entry) *entry {
+	if e.usage == nil {
+		e.usage = &usage{}
+	}
+	return e
+}
+
 func perSecond(n lease.Tokens) lease.Rate { return lease.Rate{Tokens: n, Per: time.Second} }
 
 func bucket(name string, rate, burst lease.Tokens, s policy.Strategy, regions ...string) policy.Budget {

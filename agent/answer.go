@@ -46,9 +46,9 @@ func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) (res
 	if b.Contract.IsQuota() {
 		return d.windowLeft(e, b)
 	}
-	e.mu.Lock()
+	e.lock()
 	rate, full := e.fills(b)
-	e.mu.Unlock()
+	e.unlock()
 	wait, _ := rate.TimeFor(full-remaining, 0)
 	window, _ = b.Contract.Rate.TimeFor(b.Contract.Burst, 0)
 	return ceilMillis(wait), window
@@ -66,16 +66,16 @@ func (e *entry) fills(b *policy.Budget) (rate lease.Rate, full lease.Tokens) {
 // windowLeft asks the calendar once per window.
 func (d *Decider) windowLeft(e *entry, b *policy.Budget) (left, length time.Duration) {
 	now := lease.Time(d.opt.Wall().UnixMicro())
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now >= e.windowEnd {
+	e.lock()
+	defer e.unlock()
+	if e.window == nil || now >= e.window.end {
 		start, end, err := policy.Window(b.Contract.Quota.Zone, b.Contract.Quota.Per, now)
 		if err != nil {
 			return 0, 0
 		}
-		e.windowStart, e.windowEnd = start, end
+		e.window = &window{start, end}
 	}
-	return ceilMillis(e.windowEnd.Sub(now)), e.windowEnd.Sub(e.windowStart)
+	return ceilMillis(e.window.end.Sub(now)), e.window.end.Sub(e.window.start)
 }
 
 // evidence says whether a shortage is a quota denial: the region's own share

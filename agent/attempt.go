@@ -31,9 +31,9 @@ type Pending struct {
 func (p *Pending) leave() {
 	if e := p.waitsFor; e != nil {
 		p.waitsFor = nil
-		e.mu.Lock()
+		e.lock()
 		e.waiters--
-		e.mu.Unlock()
+		e.unlock()
 	}
 }
 
@@ -45,7 +45,7 @@ type lot struct {
 	hint   Hint
 	// arrivals is the entry's count before the store was asked, so that tokens
 	// that arrive meanwhile are not slept through.
-	arrivals uint64
+	arrivals uint32
 	// took is set once the lot has its tokens, in holds or spent for good.
 	took   bool
 	result regionstore.TakeResult
@@ -112,7 +112,7 @@ func (a *attempt) fromPockets() {
 	only := a.p.check.Cost > 0 && a.p.check.RequestID == ""
 	for i := range a.lots {
 		l := &a.lots[i]
-		l.entry.mu.Lock()
+		l.entry.lock()
 		l.hint, l.arrivals = l.entry.hint, l.entry.arrivals
 		if only {
 			if h, ok := l.entry.pocket.hold(l.cost, a.now); ok {
@@ -122,7 +122,7 @@ func (a *attempt) fromPockets() {
 				l.result.Live = l.entry.last.Live
 			}
 		}
-		l.entry.mu.Unlock()
+		l.entry.unlock()
 	}
 }
 
@@ -206,9 +206,9 @@ func (a *attempt) replayed(ctx context.Context, g group, reply *regionstore.Take
 	for i := range a.lots {
 		l := &a.lots[i]
 		l.took = true
-		l.entry.mu.Lock()
+		l.entry.lock()
 		l.result.Live = l.entry.last.Live
-		l.entry.mu.Unlock()
+		l.entry.unlock()
 	}
 	for i, l := range g.lots {
 		l.result = reply.Results[i]
@@ -274,9 +274,9 @@ func (a *attempt) take(ctx context.Context, g group, hold bool) error {
 func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold bool) {
 	lots := make([]*entry, 0, len(g.lots))
 	for _, l := range g.lots {
-		l.entry.mu.Lock()
+		l.entry.lock()
 		in := l.entry.pocket.live(a.now)
-		l.entry.mu.Unlock()
+		l.entry.unlock()
 		switch {
 		case l.result.Outcome == regionstore.OK:
 		case in == 0 || l.result.Live+in < l.cost:
@@ -297,8 +297,8 @@ func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold bool) {
 // hold puts the held tokens of a lot aside, under the deadlines they carry.
 func (a *attempt) hold(l *lot, sent, got time.Duration) {
 	e := l.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	first := len(e.pocket.parts)
 	e.pocket.add(l.result.Parts, sent, got, true)
 	for _, q := range e.pocket.parts[first:] {

@@ -22,7 +22,7 @@ func prefilled(tb testing.TB, names ...string) *Decider {
 	d := NewDecider(Options{Now: func() time.Duration { return time.Since(start) }}, &Stats{}, func(Urgent) {})
 	d.SetBudgets(budgets)
 	for _, n := range names {
-		d.entry(n).pocket.parts = []*part{newPart(lease.MaxTokens, 1<<62)}
+		remembering(d.entry(n)).pocket.parts = []*part{newPart(lease.MaxTokens, 1<<62)}
 	}
 	return d
 }
@@ -52,7 +52,7 @@ func hotMatching(tb testing.TB, n, others int) *Decider {
 	}
 	d.SetBudgets(budgets)
 	for i := range n {
-		d.entry(fmt.Sprintf("acme/%d", i)).pocket.parts = []*part{newPart(lease.MaxTokens, 1<<62)}
+		remembering(d.entry(fmt.Sprintf("acme/%d", i))).pocket.parts = []*part{newPart(lease.MaxTokens, 1<<62)}
 	}
 	return d
 }

@@ -80,8 +80,8 @@ func (a *attempt) least(now time.Duration) Answer {
 }
 
 func (a *attempt) remaining(l *lot, now time.Duration) lease.Tokens {
-	l.entry.mu.Lock()
-	defer l.entry.mu.Unlock()
+	l.entry.lock()
+	defer l.entry.unlock()
 	return l.result.Live + l.entry.pocket.live(now)
 }
 
@@ -169,8 +169,8 @@ func (a *attempt) canWait(short []*lot, refused bool) bool {
 // too many do.
 func (a *attempt) wait(l *lot, patience time.Duration) *Pending {
 	e := l.entry
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	if e.waiters >= maxWaiters {
 		a.d.stats.WaitersRefused.Add(1)
 		return nil
@@ -220,12 +220,12 @@ const askEvery = 5 * time.Millisecond
 
 func (a *attempt) ask(l *lot, cost lease.Tokens) {
 	e := l.entry
-	e.mu.Lock()
+	e.lock()
 	again := e.asked > 0 && a.now-e.asked < askEvery
 	if !again {
 		e.asked = a.now
 	}
-	e.mu.Unlock()
+	e.unlock()
 	if !again {
 		a.d.urgent(Urgent{Budget: e.name, Cost: cost})
 	}

@@ -42,7 +42,7 @@ func TestEachBudgetIsChargedItsOwnCost(t *testing.T) {
 func TestEachPocketIsChargedItsOwnCost(t *testing.T) {
 	b := newBench(t, lumps("a/1"), lumps("b/1"))
 	for _, name := range []string{"a/1", "b/1"} {
-		b.decider.entry(name).pocket.parts = []*part{newPart(100, 1<<62)}
+		remembering(b.decider.entry(name)).pocket.parts = []*part{newPart(100, 1<<62)}
 	}
 	a := b.decide(Check{Budgets: []string{"b/1", "a/1"}, Costs: []lease.Tokens{1, 40}, Cost: 40})
 	x, y := b.decider.Prefetched("a/1", b.now), b.decider.Prefetched("b/1", b.now)

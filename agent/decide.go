@@ -128,13 +128,13 @@ func (d *Decider) never(e *entry, cost lease.Tokens, now time.Duration) (Answer,
 func (d *Decider) offer(matched []*entry, c *Check, now time.Duration) (answer Answer, denied bool) {
 	for i, e := range matched {
 		cost := c.cost(i)
-		e.mu.Lock()
+		e.lock()
 		e.offered += cost
 		e.arrived += cost
 		if !denied && e.policy.Load().Wait == 0 && c.RequestID == "" {
 			answer, denied = e.recall(max(cost, 1), now)
 		}
-		e.mu.Unlock()
+		e.unlock()
 	}
 	return answer, denied
 }
@@ -143,9 +143,9 @@ func (d *Decider) offer(matched []*entry, c *Check, now time.Duration) (answer A
 // makes the next decisions hot. The token is taken first and the clock read
 // afterwards; a late one is discarded.
 func (d *Decider) fromPocket(e *entry, cost lease.Tokens, now time.Duration) (Answer, bool) {
-	e.mu.Lock()
+	e.lock()
 	deadline, ok := e.pocket.spend(cost, now)
-	e.mu.Unlock()
+	e.unlock()
 	if !ok {
 		return Answer{}, false
 	}
@@ -154,10 +154,10 @@ func (d *Decider) fromPocket(e *entry, cost lease.Tokens, now time.Duration) (An
 		d.stats.Discarded.Add(int64(cost))
 		return Answer{}, false
 	}
-	e.mu.Lock()
+	e.lock()
 	e.pocket.touched = now
 	remaining := e.pocket.live(now) + e.last.Live
-	e.mu.Unlock()
+	e.unlock()
 	d.heat(e, now)
 	return allowed(d.answer(e, now, remaining), FromPrefetch), true
 }
@@ -167,9 +167,9 @@ func (d *Decider) fromPockets(matched []*entry, c *Check, now time.Duration) (An
 	var room [8]held
 	holds := room[:0]
 	for i, e := range matched {
-		e.mu.Lock()
+		e.lock()
 		h, ok := e.pocket.hold(c.cost(i), now)
-		e.mu.Unlock()
+		e.unlock()
 		if !ok {
 			release(holds, false)
 			return Answer{}, false
@@ -185,10 +185,10 @@ func (d *Decider) fromPockets(matched []*entry, c *Check, now time.Duration) (An
 	release(holds, true)
 	var least Answer
 	for i, e := range matched {
-		e.mu.Lock()
+		e.lock()
 		e.pocket.touched = now
 		remaining := e.pocket.live(now) + e.last.Live
-		e.mu.Unlock()
+		e.unlock()
 		if a := d.answer(e, now, remaining); i == 0 || a.Remaining < least.Remaining {
 			least = a
 		}
@@ -208,9 +208,9 @@ func late(holds []held, now time.Duration) bool {
 func release(holds []held, used bool) {
 	for i := range holds {
 		h := &holds[i]
-		h.entry.mu.Lock()
+		h.entry.lock()
 		h.release(used)
-		h.entry.mu.Unlock()
+		h.entry.unlock()
 	}
 }
 

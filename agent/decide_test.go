@@ -349,7 +349,7 @@ func TestInvariant8DenialsCostNothing(t *testing.T) {
 		for _, n := range names {
 			left[n] = lease.Tokens(rapid.IntRange(1, 300).Draw(t, "granted"))
 			b.grant(n, left[n], lease.State{})
-			e := b.decider.entry(n)
+			e := remembering(b.decider.entry(n))
 			e.rate = rapid.SampledFrom([]float64{0, 2000}).Draw(t, "rate")
 			e.last.Live = left[n]
 		}
@@ -649,7 +649,7 @@ func TestLatePrefetchIsDiscarded(t *testing.T) {
 func latePrefetch(t *testing.T, hot bool) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 1000, lease.State{})
-	e := b.decider.entry("acme/x")
+	e := remembering(b.decider.entry("acme/x"))
 	e.rate, e.last.Live = 2000, 1000
 	b.decide(named(1, "acme/x"))
 	if e.pocket.live(b.now) == 0 {
@@ -687,7 +687,7 @@ func TestTinyBudgetsStrandNothing(t *testing.T) {
 	allowed := 0
 	for i := range 10 {
 		d := both[i%2]
-		d.entry("acme/six").rate = 10000
+		remembering(d.entry("acme/six")).rate = 10000
 		b.decider = d
 		if b.decide(Check{Budgets: []string{"acme/six"}, Cost: 1, Deadline: time.Nanosecond}).Outcome == Allowed {
 			allowed++

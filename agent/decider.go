@@ -120,11 +120,11 @@ func (d *Decider) SetBudgets(budgets []policy.Budget) {
 			e.policy.Store(b)
 		} else if e.policy.Load().Version != b.Version {
 			e.policy.Store(b)
-			e.mu.Lock()
-			e.hint.Refused, e.hint.Final, e.windowEnd = lease.Enough, 0, 0
+			e.lock()
+			e.hint.Refused, e.hint.Final, e.window = lease.Enough, 0, nil
 			e.hot.Store(nil)
 			e.wake()
-			e.mu.Unlock()
+			e.unlock()
 		}
 		entries[b.Name] = e
 	}
@@ -141,8 +141,8 @@ func (d *Decider) Tell(budget string, h Hint, arrived bool) {
 	if e == nil {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	e.hint = h
 	if arrived || h.Refused != lease.Enough || h.Final != 0 {
 		e.wake()
@@ -196,9 +196,12 @@ func (d *Decider) usedEntries() []*entry {
 func (d *Decider) Locals() map[string]lease.Tokens {
 	var totals map[string]lease.Tokens
 	for _, e := range d.usedEntries() {
-		e.mu.Lock()
-		n := e.local.total
-		e.mu.Unlock()
+		e.lock()
+		var n lease.Tokens
+		if e.local != nil {
+			n = e.local.total
+		}
+		e.unlock()
 		if n > 0 {
 			if totals == nil {
 				totals = map[string]lease.Tokens{}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
-	"github.com/ration-dev/ration/regionstore"
 )
 
-// entry is what this process remembers of one budget between decisions. It
-// lives as long as the budget is listed; its policy is replaced in place.
+// entry is one budget as this process knows it. It lives as long as the budget
+// is listed; its policy is replaced in place. What decisions of it remember is
+// kept only while it is used.
 type entry struct {
 	name   string
 	policy atomic.Pointer[policy.Budget]
@@ -25,13 +25,22 @@ type entry struct {
 	// counted before the tokens are taken, so that it never lacks.
 	surplus atomic.Int64
 
-	mu     sync.Mutex
-	pocket pocket
-	local  localBucket
-	denial denial
-	hint   Hint
+	mu sync.Mutex
 	// touched is the store's clock that the row was last seen by; 0 for none.
 	touched clockID
+	// usage is there from lock to unlock, and stays while it matters.
+	*usage
+}
+
+// usage is what this process remembers of one budget between decisions. The
+// entry's mutex guards it.
+type usage struct {
+	pocket pocket
+	// local is nil before the first admission of the process without a lease.
+	local *localBucket
+	// denial is nil where nothing was denied since tokens last arrived.
+	denial *denial
+	hint   Hint
 	// offered is the cost not yet told to the store as demand; rate estimates
 	// this process's own, in tokens per second, from arrived since rateAt.
 	offered, arrived lease.Tokens
@@ -41,20 +50,74 @@ type entry struct {
 	rate     float64
 	rateAt   time.Duration
 	lastTake time.Duration
-	// last is the result of the last take, for what an answer reports.
-	last regionstore.TakeResult
+	// last is what the last take saw, for what an answer reports.
+	last holdings
 	// waiters are decisions waiting for arrived to be closed.
-	waiters  int
+	waiters  int32
+	arrivals uint32
 	arrival  chan struct{}
-	arrivals uint64
 	// asked is when an urgent sync was last asked for.
 	asked time.Duration
-	// windowStart and windowEnd cache a quota's window, in wall time.
-	windowStart, windowEnd lease.Time
+	// window caches a quota's; nil for none.
+	window *window
+}
+
+// holdings is what a region's wallet holds: what could be taken of it, and the
+// cap and rate of its shares.
+type holdings struct {
+	Live, Beta lease.Tokens
+	X          lease.Rate
+}
+
+// window is a quota's window, in wall time.
+type window struct{ start, end lease.Time }
+
+// lock locks the entry's mutex and makes its usage.
+func (e *entry) lock() {
+	e.mu.Lock()
+	if e.usage == nil {
+		e.usage = &usage{}
+	}
+}
+
+// unlock drops the usage of an entry that is not used, if nothing in it matters
+// any more.
+func (e *entry) unlock() {
+	if !e.inUse.Load() && e.forgettable() {
+		e.usage = nil
+		e.hot.Store(nil)
+	}
+	e.mu.Unlock()
+}
+
+// forgettable reports whether nothing would be lost with the usage of an entry
+// that no decision has used for long: no tokens, no demand or admission that is
+// to be told, nobody who waits, nothing that the Keeper said and still holds.
+func (u *usage) forgettable() bool {
+	return len(u.pocket.parts) == 0 && u.pocket.gone == 0 && u.offered == 0 && u.served == 0 &&
+		u.waiters == 0 && u.hint == Hint{} && (u.local == nil || u.local.total == 0 && u.local.credit == 0)
+}
+
+// allowance is the process's part of the local allowance. The entry's mutex is
+// held.
+func (u *usage) allowance() *localBucket {
+	if u.local == nil {
+		u.local = &localBucket{}
+	}
+	return u.local
+}
+
+// denies returns the denial that holds at now, nil for none. The entry's mutex
+// is held.
+func (u *usage) denies(now time.Duration) *denial {
+	if u.denial == nil || now >= u.denial.until {
+		return nil
+	}
+	return u.denial
 }
 
 // denial remembers that a cost, and so every larger one, was denied a moment
-// ago.
+// ago. It is replaced, never changed.
 type denial struct {
 	cost   lease.Tokens
 	until  time.Duration
@@ -80,11 +143,11 @@ type Hint struct {
 	// Refused is the ledger's reason for granting less than was wanted, and
 	// holds until Until on this process's clock. Retry says when more may be
 	// there; 0 if unknown.
-	Refused lease.Shortage
-	Until   time.Duration
-	Retry   time.Duration
+	Until time.Duration
+	Retry time.Duration
 	// AskAfter is before when asking the ledger again is useless.
 	AskAfter time.Duration
+	Refused  lease.Shortage
 	// Final is set when the ledger does not serve the budget here: nobody
 	// waits for it.
 	Final lease.Code
@@ -105,13 +168,13 @@ func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
 	case a.RetryAfter > 0:
 		keep = min(keep, a.RetryAfter)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	e.hot.Store(nil)
-	if d := &e.denial; now < d.until && d.cost <= cost {
+	if d := e.denies(now); d != nil && d.cost <= cost {
 		return
 	}
-	e.denial = denial{cost: cost, until: now + keep, answer: a}
+	e.denial = &denial{cost: cost, until: now + keep, answer: a}
 	if a.RetryAfter > 0 {
 		e.denial.passes = now + a.RetryAfter
 	}
@@ -119,8 +182,8 @@ func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
 
 // holds reports whether this process has tokens to settle.
 func (e *entry) holds() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	return len(e.pocket.parts) > 0
 }
 
@@ -139,8 +202,8 @@ func (e *entry) harvest() {
 // recall answers from memory if cost was denied a moment ago. The entry's
 // mutex is held.
 func (e *entry) recall(cost lease.Tokens, now time.Duration) (Answer, bool) {
-	d := &e.denial
-	if now >= d.until || cost < d.cost {
+	d := e.denies(now)
+	if d == nil || cost < d.cost {
 		return Answer{}, false
 	}
 	a := d.answer
@@ -154,7 +217,7 @@ func (e *entry) recall(cost lease.Tokens, now time.Duration) (Answer, bool) {
 // wake lets everybody who waits for tokens of this budget try again, and
 // forgets the denial, if any. The entry's mutex is held.
 func (e *entry) wake() {
-	e.denial = denial{}
+	e.denial = nil
 	e.arrivals++
 	if e.arrival != nil {
 		close(e.arrival)

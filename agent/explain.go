@@ -90,12 +90,18 @@ func (r *Runner) Explain(ctx context.Context, budget string) (Explanation, error
 
 func (d *Decider) explainProcess(e *entry) Explanation {
 	now := d.opt.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	x := Explanation{
 		Budget: *e.policy.Load(), Process: e.pocket.live(now), Rate: e.rate,
 		Final: e.hint.Final, Unreachable: e.hint.Unreachable,
-		LastDenial: e.denial.answer, LocalProcess: e.local.total, Waiters: e.waiters,
+		Waiters: int(e.waiters),
+	}
+	if e.local != nil {
+		x.LocalProcess = e.local.total
+	}
+	if e.denial != nil {
+		x.LastDenial = e.denial.answer
 	}
 	for _, q := range e.pocket.parts {
 		x.ProcessUntil = max(x.ProcessUntil, q.deadline-now)
@@ -103,8 +109,8 @@ func (d *Decider) explainProcess(e *entry) Explanation {
 	if e.hint.refused(now) {
 		x.Refused, x.RefusedFor, x.RetryAfter = e.hint.Refused, e.hint.Until-now, max(0, e.hint.Retry-now)
 	}
-	if now < e.denial.until {
-		x.DeniedCost = e.denial.cost
+	if d := e.denies(now); d != nil {
+		x.DeniedCost = d.cost
 	}
 	return x
 }

@@ -20,7 +20,7 @@ import (
 func slowReply(t rapid.TB) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 1000, lease.State{})
-	e := b.decider.entry("acme/x")
+	e := remembering(b.decider.entry("acme/x"))
 	e.rate, e.last.Live = 2000, 1000
 	b.store.after = func() { b.now += 1500 * time.Millisecond }
 	b.decide(named(1, "acme/x"))
@@ -42,14 +42,15 @@ func unknownSettlement(t rapid.TB) {
 	other.SetBudgets([]policy.Budget{*b.decider.entry("acme/x").policy.Load()})
 	first := b.decider
 	for _, d := range []*Decider{first, other} {
-		d.entry("acme/x").rate, d.entry("acme/x").last.Live = 2000, 1000
+		e := remembering(d.entry("acme/x"))
+		e.rate, e.last.Live = 2000, 1000
 		b.decider = d
 		b.decide(named(1, "acme/x"))
 	}
 	b.store.unknown = true
 	first.Flush(context.Background(), true)
 	b.store.unknown = false
-	all := b.live("acme/x") + first.entry("acme/x").pocket.live(b.now) + other.entry("acme/x").pocket.live(b.now)
+	all := b.live("acme/x") + remembering(first.entry("acme/x")).pocket.live(b.now) + remembering(other.entry("acme/x")).pocket.live(b.now)
 	if all > 998 {
 		t.Fatalf("%d can be spent of 1000 of which 2 were", all)
 	}

@@ -93,10 +93,10 @@ func (h *hot) reset(remaining lease.Tokens, now time.Duration) time.Duration {
 func (d *Decider) heat(e *entry, now time.Duration) {
 	b := e.policy.Load()
 	h := &hot{limit: b.Contract.Limit(), answer: allowed(d.answer(e, now, 0), FromPrefetch)}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	h.part = e.pocket.find(1, now)
-	if h.part == nil || b != e.policy.Load() || now < e.denial.until {
+	if h.part == nil || b != e.policy.Load() || e.denies(now) != nil {
 		e.hot.Store(nil)
 		return
 	}

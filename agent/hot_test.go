@@ -23,7 +23,7 @@ func TestHotDecisionsSpendEachTokenOnce(t *testing.T) {
 	b.grant("a/x1", granted, lease.State{})
 	b.grant("a/y1", granted, lease.State{})
 	b.decider.opt.Now = func() time.Duration { return time.Hour }
-	x := b.decider.entry("a/x1")
+	x := remembering(b.decider.entry("a/x1"))
 	x.rate = 20_000
 	var used, decided atomic.Int64
 	var wg sync.WaitGroup
@@ -80,8 +80,8 @@ func flushWhile(d *Decider, e *entry, done <-chan struct{}) {
 		default:
 		}
 		d.Flush(context.Background(), i%3 == 0)
-		e.mu.Lock()
+		e.lock()
 		e.rate = 20_000
-		e.mu.Unlock()
+		e.unlock()
 	}
 }

@@ -12,9 +12,9 @@ import (
 // Otherwise it says when the cost could pass; not above 0 if unknown.
 func (d *Decider) takeLocal(ctx context.Context, l *lot) (ok bool, retry time.Duration) {
 	e, cost := l.entry, l.cost
-	e.mu.Lock()
-	credited := e.local.takeCredit(cost)
-	e.mu.Unlock()
+	e.lock()
+	credited := e.local != nil && e.local.takeCredit(cost)
+	e.unlock()
 	if credited {
 		return true, 0
 	}
@@ -28,11 +28,12 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot) (ok bool, retry time.Du
 		}
 		l.down = true
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	primary := d.opt.Store.Primary(e.name)
-	e.local.outage(primary, d.primary.answered(primary))
-	ok, retry = e.local.take(l.policy.OnFailure, int64(d.opt.MaxAgents), cost, d.opt.Now())
+	bucket := e.allowance()
+	bucket.outage(primary, d.primary.answered(primary))
+	ok, retry = bucket.take(l.policy.OnFailure, int64(d.opt.MaxAgents), cost, d.opt.Now())
 	if ok {
 		d.stats.LocalProcess.Add(int64(cost))
 	}
@@ -61,8 +62,8 @@ func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot) (reply regions
 // spent before anything else.
 func (d *Decider) creditLocal(lots []*lot) {
 	for _, l := range lots {
-		l.entry.mu.Lock()
-		l.entry.local.credit += l.cost
-		l.entry.mu.Unlock()
+		l.entry.lock()
+		l.entry.allowance().credit += l.cost
+		l.entry.unlock()
 	}
 }

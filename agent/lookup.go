@@ -29,9 +29,9 @@ func (d *Decider) State(budget string) (a Answer, ok bool) {
 		return Answer{}, false
 	}
 	now := d.opt.Now()
-	e.mu.Lock()
+	e.lock()
 	remaining := e.pocket.live(now) + e.last.Live
-	e.mu.Unlock()
+	e.unlock()
 	return d.answer(e, now, remaining), true
 }
 

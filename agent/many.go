@@ -25,10 +25,10 @@ func (d *Decider) Many(ctx context.Context, c Check, n int64) (admitted int64, a
 		return alone(a, p, err), a, p, err
 	}
 	e := matched[0]
-	e.mu.Lock()
+	e.lock()
 	e.offered += c.Cost * lease.Tokens(n-1)
 	e.arrived += c.Cost * lease.Tokens(n-1)
-	e.mu.Unlock()
+	e.unlock()
 	return d.others(ctx, c, e, n, a, p, err)
 }
 
@@ -73,9 +73,9 @@ func (d *Decider) others(ctx context.Context, c Check, e *entry, n int64, a Answ
 func (d *Decider) takeMany(ctx context.Context, e *entry, cost lease.Tokens, n int64) int64 {
 	got := d.pocketMany(e, cost, n)
 	d.countMany(FromPrefetch, got)
-	e.mu.Lock()
+	e.lock()
 	fits := int64(e.last.Live / cost)
-	e.mu.Unlock()
+	e.unlock()
 	for range 2 {
 		took, live := d.storeMany(ctx, e, cost, min(n-got, fits))
 		got += took
@@ -89,8 +89,8 @@ func (d *Decider) takeMany(ctx context.Context, e *entry, cost lease.Tokens, n i
 // pocketMany spends what this process holds.
 func (d *Decider) pocketMany(e *entry, cost lease.Tokens, n int64) (got int64) {
 	now := d.opt.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	for got < n {
 		q := e.pocket.find(cost, now)
 		if q == nil {
@@ -129,9 +129,9 @@ func (d *Decider) storeMany(ctx context.Context, e *entry, cost lease.Tokens, n 
 		return 0, l.result.Live
 	}
 	d.countMany(FromStore, n)
-	e.mu.Lock()
+	e.lock()
 	l.hint = e.hint
-	e.mu.Unlock()
+	e.unlock()
 	a := attempt{d: d, now: d.opt.Now()}
 	a.askIfLow(l, a.now)
 	return n, l.result.Live
@@ -146,8 +146,8 @@ func (d *Decider) Prefetched(budget string, now time.Duration) lease.Tokens {
 	if e == nil {
 		return 0
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	var n lease.Tokens
 	for _, q := range e.pocket.parts {
 		if now < q.deadline {

@@ -98,10 +98,10 @@ func TestManyWaitForTheFirstLease(t *testing.T) {
 func TestPrefetchedIsWhatThePocketHolds(t *testing.T) {
 	_, n := manyWorld(t, policy.Failure{})
 	e := n.decider.entry("t/a")
-	e.mu.Lock()
+	e.lock()
 	e.pocket.parts = []*part{newPart(3, 10), newPart(7, 5)}
 	e.pocket.parts[0].held = 2
-	e.mu.Unlock()
+	e.unlock()
 	if got := n.decider.Prefetched("t/a", 6); got != 5 {
 		t.Errorf("%d, want 5", got)
 	}

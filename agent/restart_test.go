@@ -113,7 +113,7 @@ func TestKillWithPrefetchInMemory(t *testing.T) {
 
 // killWithTokens kills n as soon as it holds some.
 func (w *world) killWithTokens(n *node, lost *lease.Tokens) {
-	live := n.decider.entry("acme/x").pocket.live(w.now + time.Hour)
+	live := remembering(n.decider.entry("acme/x")).pocket.live(w.now + time.Hour)
 	if live == 0 {
 		w.after(time.Millisecond, func() { w.killWithTokens(n, lost) })
 		return

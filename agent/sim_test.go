@@ -413,7 +413,7 @@ func (w *world) spendable(r *site, budget string) lease.Tokens {
 			continue
 		}
 		e := a.decider.entry(budget)
-		if e == nil {
+		if e == nil || e.usage == nil {
 			continue
 		}
 		for _, q := range e.pocket.parts {

@@ -38,8 +38,8 @@ func small(b *policy.Budget) lease.Tokens {
 // takeOf makes one budget's part of a store step, with the demand that was
 // not told yet.
 func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bool, now time.Duration) regionstore.Take {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	e.harvest()
 	t := regionstore.Take{Budget: e.name, Cost: cost, Demand: e.offered}
 	e.offered = 0
@@ -106,10 +106,9 @@ func (d *Decider) saw(e *entry, s callStart, got time.Duration, t lease.Time, ou
 
 // booked takes in what a take brought and what it says of the wallet.
 func (d *Decider) booked(e *entry, r *regionstore.TakeResult, hold bool, sent, got time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.last = *r
-	e.last.Parts = nil
+	e.lock()
+	defer e.unlock()
+	e.last = holdings{Live: r.Live, Beta: r.Beta, X: r.X}
 	if hold {
 		return
 	}
@@ -131,11 +130,11 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		}
 		s := d.send(e.name)
 		bound := d.bound(e, s)
-		e.mu.Lock()
+		e.lock()
 		e.harvest()
 		had := len(byPrimary[s.primary])
 		list := e.pocket.settle(e.name, s.at, small(e.policy.Load()), all, byPrimary[s.primary])
-		e.mu.Unlock()
+		e.unlock()
 		if len(list) == had {
 			continue
 		}
@@ -183,8 +182,8 @@ const demandWithin = 40 * time.Millisecond
 // refresh renews the estimate of the process's demand, and reports whether
 // demand has waited too long to be told.
 func (d *Decider) refresh(e *entry, now time.Duration) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.lock()
+	defer e.unlock()
 	e.harvest()
 	if e.served > 0 {
 		d.countMany(FromPrefetch, e.served)
@@ -217,21 +216,39 @@ func (d *Decider) tellDemand(ctx context.Context, e *entry, now time.Duration) {
 	_, _, _ = d.take(ctx, []*lot{l}, req) // demand lost with a store steers nothing
 }
 
-// forgetUnused drops entries from the list of used ones.
+// forgetUnused drops entries from the list of used ones, and with that what
+// they remember.
 func (d *Decider) forgetUnused(now time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	kept := d.used[:0]
 	for _, e := range d.used {
-		e.mu.Lock()
-		busy := len(e.pocket.parts) > 0 || e.offered > 0 || now-time.Duration(e.lastUsed.Load()) < forgetAfter
-		e.mu.Unlock()
-		if busy {
+		if e.busy(now) || !e.retire(now) {
 			kept = append(kept, e)
-			continue
 		}
-		e.inUse.Store(false)
 	}
 	clear(d.used[len(kept):])
 	d.used = kept
+}
+
+// busy reports whether the entry was used lately or has something to settle.
+func (e *entry) busy(now time.Duration) bool {
+	if now-time.Duration(e.lastUsed.Load()) < forgetAfter {
+		return true
+	}
+	e.lock()
+	defer e.unlock()
+	return len(e.pocket.parts) > 0 || e.offered > 0
+}
+
+// retire ends the entry's use, unless a decision has just begun to use it: that
+// one may have found it in the list still.
+func (e *entry) retire(now time.Duration) bool {
+	e.inUse.Store(false)
+	if now-time.Duration(e.lastUsed.Load()) < forgetAfter && e.inUse.CompareAndSwap(false, true) {
+		return false
+	}
+	e.lock()
+	defer e.unlock() // which drops what is not used
+	return true
 }
