@@ -25,6 +25,19 @@ type Pending struct {
 	start    time.Duration
 	giveUp   time.Duration
 	waitsFor *entry
+	// missing is set when the store knew nothing of the one budget.
+	missing bool
+}
+
+// inVain reports whether p waited for a budget's first tokens to the end, and
+// none were told of: then the store is not asked again.
+func (p *Pending) inVain(now time.Duration) bool {
+	select {
+	case <-p.Arrived:
+		return false
+	default:
+		return p.missing && now >= p.giveUp
+	}
 }
 
 // leave takes p out of its entry's waiters.
@@ -93,8 +106,9 @@ func (d *Decider) attempt(ctx context.Context, p *Pending) (Answer, *Pending, er
 		a.lots[i] = lot{entry: e, policy: e.policy.Load(), cost: p.check.cost(i), mode: FromStore}
 	}
 	a.fromPockets()
-	err := a.fromStore(ctx)
-	if err != nil {
+	if p.inVain(a.now) && !a.lots[0].took {
+		a.lots[0].result.Outcome = regionstore.Missing
+	} else if err := a.fromStore(ctx); err != nil {
 		a.giveBack(ctx)
 		return Answer{}, nil, err
 	}

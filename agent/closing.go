@@ -34,7 +34,7 @@ func (k *Keeper) closeAll() {
 		}
 		k.toClose++
 		if w.phase == resting {
-			k.order.schedule(w, max(k.now, 1))
+			k.schedule(w, max(k.now, 1))
 		}
 	}
 	k.stopIfDone()

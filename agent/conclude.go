@@ -178,6 +178,7 @@ func (a *attempt) wait(l *lot, patience time.Duration) *Pending {
 	e.waiters++
 	p := *a.p
 	p.waitsFor, p.At = e, p.giveUp
+	p.missing = len(a.lots) == 1 && l.result.Outcome == regionstore.Missing
 	if l.result.Pending || len(a.lots) > 1 {
 		p.At = min(p.At, a.now+pollEvery)
 	}

@@ -12,6 +12,41 @@ import (
 // one Event, save for those that say otherwise. An Executor does them.
 type Effect interface{ effect() }
 
+// Rank says which of the effects that wait to be done go first.
+type Rank uint8
+
+const (
+	// Routine is what nobody waits for: looks at rows, reports, extensions.
+	Routine Rank = iota
+	// FirstTokens are waited for by decisions of a budget that has none yet. Very
+	// many of them may come at once.
+	FirstTokens
+	// MoreTokens are for a budget whose decisions are being served, and which
+	// would otherwise stop.
+	MoreTokens
+	ranks
+)
+
+// rankOf is the rank of an effect. What keeps the process in its region is rare
+// and goes first.
+func rankOf(f Effect) Rank {
+	switch f := f.(type) {
+	case ReadRows:
+		return f.Rank
+	case OpenRow:
+		return f.Rank
+	case BeginSync:
+		return f.Rank
+	case SendSync:
+		return f.Rank
+	case InstallStates:
+		return f.Rank
+	case ReturnTokens, CloseLease, TouchBudgets, AskUsed:
+		return Routine
+	}
+	return MoreTokens
+}
+
 // Event is something that happened.
 type Event interface{ event() }
 
@@ -20,21 +55,32 @@ type (
 	// ListBudgets asks what changed; answered by Listed.
 	ListBudgets struct{ Since uint64 }
 	// ReadRows views rows; answered by RowsRead.
-	ReadRows struct{ Budgets []string }
+	ReadRows struct {
+		Budgets []string
+		Rank    Rank
+	}
 	// OpenRow makes a row or new incarnations; answered by RowOpened.
-	OpenRow struct{ Request regionstore.OpenRequest }
+	OpenRow struct {
+		Request regionstore.OpenRequest
+		Rank    Rank
+	}
 	// BeginSync writes what is to be sent; answered by SyncBegun.
-	BeginSync struct{ Request regionstore.BeginRequest }
+	BeginSync struct {
+		Request regionstore.BeginRequest
+		Rank    Rank
+	}
 	// SendSync sends a batch; answered by SyncDone with the same ID.
 	SendSync struct {
 		ID      uint64
 		Items   []lease.Item
 		Timeout time.Duration
+		Rank    Rank
 	}
 	// InstallStates applies answers; answered by StatesInstalled.
 	InstallStates struct {
 		Budget string
 		States []lease.State
+		Rank   Rank
 	}
 	// ReturnTokens takes tokens out of a lump; answered by RowChanged.
 	ReturnTokens struct{ Request regionstore.ReturnRequest }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
+	"github.com/ration-dev/ration/regionstore"
 )
 
 // The Keeper's pace.
@@ -61,9 +62,15 @@ const (
 	mostBackoff  = 5 * time.Second
 
 	maxRead  = 256  // rows in one read
-	maxBusy  = 2000 // wards in a round at once
+	maxBusy  = 1000 // wards in a round at once that nobody waits for
+	maxBeats = 128  // the same, while somebody waits for first tokens
+	maxFirst = 256  // wards in a round at once that get their first tokens
 	maxItems = 500  // budgets in one Sync
-	stopFor  = 5 * time.Second
+	// freeCalls is how many Syncs that somebody waits for are under way before
+	// the next ones gather, for gatherUrgent at the longest.
+	freeCalls    = 4
+	gatherUrgent = 5 * time.Millisecond
+	stopFor      = 5 * time.Second
 )
 
 // KeeperConfig configures a Keeper.
@@ -88,20 +95,28 @@ type KeeperConfig struct {
 // knows no goroutine, timer, socket or store, and no safety rests on it: what
 // it does wrong costs tokens, not promises. Not safe for concurrent use.
 type Keeper struct {
-	cfg     KeeperConfig
-	now     time.Duration
-	out     []Effect
-	wards   map[string]*ward
-	order   wards
-	busy    int
+	cfg   KeeperConfig
+	now   time.Duration
+	out   []Effect
+	wards map[string]*ward
+	// order is by rank: what many budgets want at once hides nothing that is more
+	// urgent, or due by the clock. busy counts the wards that left each for a
+	// round.
+	order   [ranks]wards
+	busy    [ranks]int
 	version uint64
 
 	batches map[uint64]*batch
 	lastID  uint64
-	// gathering are wards that have something to say and wait for company.
+	// gathering are wards that have something to say and wait for company, until
+	// gatherEnd; 0 where that is to be found out.
 	gathering []*ward
-	// ready are those that begin in this step: the urgent ones, and the others.
-	ready [2][]*ward
+	gatherEnd time.Duration
+	// pressed are those that begin for somebody who waits, the first of them since
+	// pressedAt; urgentCalls counts the batches of such.
+	pressed     []*ward
+	pressedAt   time.Duration
+	urgentCalls int
 
 	rtt      time.Duration
 	failures int // of Syncs, in a row
@@ -122,6 +137,7 @@ type batch struct {
 	id      uint64
 	wards   []*ward // those whose items are to be sent
 	unbegun int     // those whose begin is still under way
+	urgent  bool    // somebody waits for it
 }
 
 // NewKeeper returns a Keeper that has done nothing yet; step it with a Tick.
@@ -216,34 +232,59 @@ func (k *Keeper) housekeeping() {
 // look reads the rows that are due, in bounded batches, as long as not too
 // many rounds are under way.
 func (k *Keeper) look() {
-	if len(k.order) == 0 || k.order[0].due > k.now {
+	for r := ranks; r > 0; r-- {
+		k.lookAt(r - 1)
+	}
+}
+
+func (k *Keeper) lookAt(r Rank) {
+	order := &k.order[r]
+	if len(*order) == 0 || (*order)[0].due > k.now {
 		return
 	}
 	// Those due soon come along: they share a read, and then a Sync.
 	soon := k.now + k.cfg.SyncEvery/4
 	var names []string
-	for len(k.order) > 0 && k.order[0].due <= soon && k.busy < maxBusy {
-		w := heap.Pop(&k.order).(*ward)
+	for len(*order) > 0 && (*order)[0].due <= soon && k.room(r) {
+		w := heap.Pop(order).(*ward)
 		w.due = 0
+		if w.urgent && (w.viewAt == 0 || w.view.Outcome == regionstore.Missing) && k.wanted(w) {
+			k.open(w) // which reads it too, should somebody have made it since
+			continue
+		}
 		k.enter(w, reading)
 		names = append(names, w.budget.Name)
 		if len(names) == maxRead {
-			k.do(ReadRows{Budgets: names})
+			k.do(ReadRows{Budgets: names, Rank: r})
 			names = nil
 		}
 	}
 	if len(names) > 0 {
-		k.do(ReadRows{Budgets: names})
+		k.do(ReadRows{Budgets: names, Rank: r})
 	}
+}
+
+// room reports whether another ward of this rank may begin a round.
+func (k *Keeper) room(r Rank) bool {
+	switch r {
+	case Routine:
+		if k.busy[FirstTokens] > 0 {
+			return k.busy[r] < maxBeats
+		}
+		return k.busy[r] < maxBusy
+	case FirstTokens:
+		return k.busy[r] < maxFirst
+	}
+	return true
 }
 
 // enter moves w to a phase and counts how many are not at rest.
 func (k *Keeper) enter(w *ward, p phase) {
 	if w.phase == resting && p != resting {
-		k.busy++
+		k.busy[w.queue]++
 	}
 	if w.phase != resting && p == resting {
-		k.busy--
+		k.busy[w.queue]--
 	}
 	w.phase = p
 }
@@ -259,13 +300,13 @@ func (k *Keeper) sleep(w *ward, due time.Duration) {
 	if due != 0 {
 		due = max(due, k.now, 1)
 	}
-	k.order.schedule(w, due)
+	k.schedule(w, due)
 }
 
 // hurry makes a resting ward due now.
 func (k *Keeper) hurry(w *ward) {
-	if !w.final && w.phase == resting && (w.due == 0 || w.due > k.now) {
-		k.order.schedule(w, max(k.now, 1))
+	if !w.final && w.phase == resting && (w.due == 0 || w.due > k.now || w.queue != w.rank()) {
+		k.schedule(w, max(k.now, 1))
 	}
 }
 
@@ -277,11 +318,16 @@ func (k *Keeper) wake() time.Duration {
 	if k.stopping {
 		wake = k.stopAt
 	}
-	if len(k.order) > 0 && k.busy < maxBusy {
-		wake = min(wake, k.order[0].due)
+	for r := range k.order {
+		if len(k.order[r]) > 0 && k.room(Rank(r)) {
+			wake = min(wake, k.order[r][0].due)
+		}
 	}
-	for _, w := range k.gathering {
-		wake = min(wake, w.gatherUntil)
+	if len(k.gathering) > 0 {
+		wake = min(wake, k.gatherUntil())
+	}
+	if len(k.pressed) > 0 {
+		wake = min(wake, k.pressedAt+gatherUrgent)
 	}
 	return max(wake, k.now)
 }
@@ -358,7 +404,7 @@ func (k *Keeper) renew(w *ward, b policy.Budget) {
 // soon makes a resting ward due within a short, random time, so that many of
 // them do not ask in one instant.
 func (k *Keeper) soon(w *ward) {
-	k.order.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(k.cfg.SyncEvery)))
+	k.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(k.cfg.SyncEvery)))
 }
 
 // sorted lists the wards by name, so that runs repeat.
@@ -412,15 +458,18 @@ func (k *Keeper) onUrgent(e Urgent) {
 	w.waiting = max(w.waiting, e.Cost)
 	if k.now < w.askAfter {
 		if w.phase == resting && (w.due == 0 || w.due > w.askAfter) {
-			k.order.schedule(w, w.askAfter)
+			k.schedule(w, w.askAfter)
 		}
 		return
 	}
 	w.urgent = true
 	k.hurry(w)
+	if w.phase != gathering {
+		return
+	}
 	if i := slices.Index(k.gathering, w); i >= 0 {
-		k.gathering = slices.Delete(k.gathering, i, i+1)
-		k.ready[0] = append(k.ready[0], w)
+		k.gathering, k.gatherEnd = slices.Delete(k.gathering, i, i+1), 0
+		k.press(w)
 	}
 }
 

@@ -28,6 +28,7 @@ func TestAClosedLeaseGivesWayAfterItsDeadline(t *testing.T) {
 		k := NewKeeper(KeeperConfig{Region: "us", Process: "p", Rand: rand.New(rand.NewPCG(1, 1)), Nonce: func() string { return "n" }})
 		k.Step(time.Second, Tick{})
 		k.Step(time.Second, Listed{List: policy.List{Version: 1, Full: true, Budgets: []policy.Budget{b}}})
+		k.Step(time.Second, Used{Budgets: []string{"acme/x"}})
 		k.Step(time.Second, Urgent{Budget: "acme/x", Cost: 1})
 		row := regionstore.Row{Replid: "life"}
 		for kind := lease.Reserve; kind <= lease.Lump; kind++ {

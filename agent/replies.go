@@ -12,7 +12,7 @@ func (k *Keeper) onSyncDone(e SyncDone) {
 	if b == nil {
 		return
 	}
-	delete(k.batches, e.ID)
+	k.ended(b)
 	if e.Err != nil {
 		k.syncFailed(b)
 		return
@@ -99,7 +99,7 @@ func (k *Keeper) answered(w *ward, r *lease.ItemReply) {
 		return
 	}
 	k.enter(w, installing)
-	k.do(InstallStates{Budget: w.budget.Name, States: r.Leases})
+	k.do(InstallStates{Budget: w.budget.Name, States: r.Leases, Rank: w.rank()})
 }
 
 // heardLocals notes which local admissions the ledger has heard of.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -52,8 +53,8 @@ func (k *Keeper) plan(w *ward) {
 	case k.leader && k.closeUnused(w):
 	case k.leader && k.returnSurplus(w):
 	case w.urgent && k.worthAsking(w):
-		k.ready[0] = append(k.ready[0], w)
 		k.enter(w, gathering)
+		k.press(w)
 	case k.hasToSay(w):
 		k.gather(w)
 	default:
@@ -68,7 +69,7 @@ func (k *Keeper) open(w *ward) {
 	for i := range req.Nonces {
 		req.Nonces[i] = lease.Incarnation(k.cfg.Nonce())
 	}
-	k.do(OpenRow{Request: req})
+	k.do(OpenRow{Request: req, Rank: w.rank()})
 }
 
 // reopens reports whether some kind needs a new incarnation and the store
@@ -194,43 +195,69 @@ func (k *Keeper) gather(w *ward) {
 		w.gatherUntil = min(w.gatherUntil, k.now+gatherNews)
 	}
 	k.gathering = append(k.gathering, w)
+	k.gatherEnd = min(k.gatherUntil(), w.gatherUntil)
 }
 
-// flush begins everything that is ready: urgent wards by themselves, the
-// others once one of them cannot wait any more.
+// press makes w ready to begin for somebody who waits.
+func (k *Keeper) press(w *ward) {
+	if len(k.pressed) == 0 {
+		k.pressedAt = k.now
+	}
+	k.pressed = append(k.pressed, w)
+}
+
+// flush begins everything that is ready: the others once one of them cannot
+// wait any more, urgent wards at once, unless many calls are under way for such:
+// then they share one.
 func (k *Keeper) flush() {
-	going := false
-	for _, w := range k.gathering {
-		going = going || k.now >= w.gatherUntil || len(k.gathering) >= maxItems
+	if n := len(k.gathering); n > 0 && (k.now >= k.gatherUntil() || n >= maxItems) {
+		k.begin(k.gathering, false)
+		k.gathering, k.gatherEnd = nil, 0
 	}
-	if going {
-		k.ready[1] = append(k.ready[1], k.gathering...)
-		k.gathering = nil
-	}
-	for i := range k.ready {
-		for list := k.ready[i]; len(list) > 0; {
-			n := min(len(list), maxItems)
-			k.begin(list[:n])
-			list = list[n:]
-		}
-		k.ready[i] = nil
+	if n := len(k.pressed); n > 0 && (k.urgentCalls < freeCalls || n >= maxItems || k.now >= k.pressedAt+gatherUrgent) {
+		k.begin(k.pressed, true)
+		k.pressed = nil
 	}
 }
 
-// begin starts a batch for these wards.
-func (k *Keeper) begin(list []*ward) {
-	k.lastID++
-	b := &batch{id: k.lastID}
-	k.batches[b.id] = b
-	for _, w := range list {
-		b.unbegun++
-		w.batch = b.id
-		k.enter(w, beginning)
-		k.do(BeginSync{Request: regionstore.BeginRequest{
-			Budget: w.budget.Name, Intents: k.intents(w), MinAge: 2 * k.rtt,
-		}})
+// gatherUntil is when the first of those that gather cannot wait any more.
+func (k *Keeper) gatherUntil() time.Duration {
+	if k.gatherEnd == 0 {
+		for i, w := range k.gathering {
+			if i == 0 || w.gatherUntil < k.gatherEnd {
+				k.gatherEnd = w.gatherUntil
+			}
+		}
 	}
-	k.sendIfComplete(b)
+	return k.gatherEnd
+}
+
+// begin starts batches for these wards.
+func (k *Keeper) begin(list []*ward, urgent bool) {
+	for part := range slices.Chunk(list, maxItems) {
+		k.lastID++
+		b := &batch{id: k.lastID, urgent: urgent}
+		k.batches[b.id] = b
+		if urgent {
+			k.urgentCalls++
+		}
+		for _, w := range part {
+			b.unbegun++
+			w.batch = b.id
+			k.enter(w, beginning)
+			k.do(BeginSync{Rank: w.rank(), Request: regionstore.BeginRequest{
+				Budget: w.budget.Name, Intents: k.intents(w), MinAge: 2 * k.rtt,
+			}})
+		}
+	}
+}
+
+// ended forgets a batch.
+func (k *Keeper) ended(b *batch) {
+	delete(k.batches, b.id)
+	if b.urgent {
+		k.urgentCalls--
+	}
 }
 
 func (k *Keeper) onSyncBegun(e SyncBegun) {
@@ -310,13 +337,13 @@ func (k *Keeper) sendIfComplete(b *batch) {
 		return
 	}
 	if len(b.wards) == 0 {
-		delete(k.batches, b.id)
+		k.ended(b)
 		return
 	}
-	items := make([]lease.Item, 0, len(b.wards))
+	items, rank := make([]lease.Item, 0, len(b.wards)), Routine
 	for _, w := range b.wards {
-		items = append(items, w.item)
+		items, rank = append(items, w.item), max(rank, w.rank())
 	}
 	k.cfg.Stats.SyncCalls.Add(1)
-	k.do(SendSync{ID: b.id, Items: items, Timeout: max(2*time.Second, 4*k.rtt)})
+	k.do(SendSync{ID: b.id, Items: items, Timeout: max(2*time.Second, 4*k.rtt), Rank: rank})
 }

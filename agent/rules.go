@@ -286,7 +286,12 @@ func (k *Keeper) nextLook(w *ward) time.Duration {
 }
 
 // active is how many budgets are looked at again and again.
-func (k *Keeper) active() int { return len(k.order) + k.busy }
+func (k *Keeper) active() (n int) {
+	for r := range k.order {
+		n += len(k.order[r]) + k.busy[r]
+	}
+	return n
+}
 
 // lookEvery paces the looks at a budget in use, so that many budgets do not
 // cost more reads than a store can bear.

@@ -14,11 +14,12 @@ import (
 // flushEvery is how often a process settles what it spent of its prefetch.
 const flushEvery = 50 * time.Millisecond
 
-// Workers for the Keeper's effects: on the store, and on the ledger, whose
-// calls last a round trip.
+// Workers for the Keeper's effects: on the store, whose steps share round trips
+// when many are under way, and on the ledger, whose calls last a round trip and
+// may be held back until tokens come.
 const (
-	storeWorkers  = 16
-	ledgerWorkers = 16
+	storeWorkers  = 64
+	ledgerWorkers = 64
 	urgentQueue   = 1024
 )
 
@@ -190,26 +191,26 @@ func (r *Runner) drain(helpers *sync.WaitGroup) {
 // loop steps the Keeper. It never blocks on a worker: what the workers cannot
 // take yet waits in the queues, which the Keeper bounds.
 func (r *Runner) loop(onStore, onLedger chan<- Effect) {
-	var store, ledger []Effect
+	var store, ledger backlog
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	closing := r.closing
 	for {
 		var toStore, toLedger chan<- Effect
-		var nextStore, nextLedger Effect
-		if len(store) > 0 {
-			toStore, nextStore = onStore, store[0]
+		nextStore, nextLedger := store.next(), ledger.next()
+		if nextStore != nil {
+			toStore = onStore
 		}
-		if len(ledger) > 0 {
-			toLedger, nextLedger = onLedger, ledger[0]
+		if nextLedger != nil {
+			toLedger = onLedger
 		}
 		var event Event
 		select {
 		case toStore <- nextStore:
-			store = store[1:]
+			store.pop()
 			continue
 		case toLedger <- nextLedger:
-			ledger = ledger[1:]
+			ledger.pop()
 			continue
 		case ask := <-r.asks:
 			ask(r.keeper)
@@ -234,9 +235,9 @@ func (r *Runner) loop(onStore, onLedger chan<- Effect) {
 			case SetBudgets:
 				r.setBudgets(e.Budgets)
 			case SendSync, ListBudgets:
-				ledger = append(ledger, f)
+				ledger.push(f)
 			default:
-				store = append(store, f)
+				store.push(f)
 			}
 		}
 		timer.Reset(max(0, wake-r.decider.opt.Now()))

@@ -29,6 +29,8 @@ const (
 type ward struct {
 	budget policy.Budget
 	phase  phase
+	// queue is the heap that the ward waits in, or came from.
+	queue Rank
 	// due is when to look at the row again, never (0 in the heap sense) while a
 	// round is under way; at is the place in the heap, -1 outside.
 	due time.Duration
@@ -152,6 +154,17 @@ func (w *ward) usedFor() time.Duration {
 	return w.demand.timeFor(1, usedFor, rarelyUsedFor)
 }
 
+// rank is that of the ward's next step.
+func (w *ward) rank() Rank {
+	switch {
+	case !w.urgent:
+		return Routine
+	case w.anyAlive():
+		return MoreTokens
+	}
+	return FirstTokens
+}
+
 // scarce reports whether the ledger lately had too little for any kind.
 func (w *ward) scarce(now time.Duration) bool {
 	for i := range w.told {
@@ -218,15 +231,17 @@ func (h *wards) Pop() any {
 }
 
 // schedule sets when w is looked at next, if it rests; 0 takes it out.
-func (h *wards) schedule(w *ward, due time.Duration) {
+func (k *Keeper) schedule(w *ward, due time.Duration) {
+	if w.at >= 0 && (due == 0 || w.queue != w.rank()) {
+		heap.Remove(&k.order[w.queue], w.at)
+	}
 	w.due = due
 	switch {
-	case due == 0 && w.at >= 0:
-		heap.Remove(h, w.at)
 	case due == 0:
 	case w.at >= 0:
-		heap.Fix(h, w.at)
+		heap.Fix(&k.order[w.queue], w.at)
 	default:
-		heap.Push(h, w)
+		w.queue = w.rank()
+		heap.Push(&k.order[w.queue], w)
 	}
 }

@@ -130,6 +130,15 @@ func (s *Store) head(c call) []any {
 // a server to run them in a small part of it.
 const stepBatch = 32
 
+// runMany is runAll, save that a step alone shares its round trip.
+func (s *Store) runMany(ctx context.Context, calls []call) ([]*reply, []error) {
+	if len(calls) != 1 {
+		return s.runAll(ctx, calls)
+	}
+	r, err := s.run(ctx, calls[0])
+	return []*reply{r}, []error{err}
+}
+
 // runAll runs independent steps in as few round trips as their timeouts allow.
 // Errors are per step.
 func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {

@@ -239,7 +239,7 @@ func (s *Store) Read(ctx context.Context, budgets []string, now []regionstore.No
 		calls[i] = s.onRow(s.scripts.read, b, args)
 	}
 	views := make([]regionstore.View, len(budgets))
-	replies, errs := s.runAll(ctx, calls)
+	replies, errs := s.runMany(ctx, calls)
 	for i, r := range replies {
 		if errs[i] != nil {
 			return nil, errs[i]
