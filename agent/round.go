@@ -65,9 +65,10 @@ func (k *Keeper) plan(w *ward) {
 // open asks for the row, or for new incarnations in it.
 func (k *Keeper) open(w *ward) {
 	k.enter(w, opening)
-	req := regionstore.OpenRequest{Budget: w.budget.Name, LocalNonce: k.cfg.Nonce()}
+	nonce := k.cfg.Nonce() // one for all, which a store may keep once
+	req := regionstore.OpenRequest{Budget: w.budget.Name, LocalNonce: nonce + "0"}
 	for i := range req.Nonces {
-		req.Nonces[i] = lease.Incarnation(k.cfg.Nonce())
+		req.Nonces[i] = lease.Incarnation(nonce + string(rune('1'+i)))
 	}
 	k.do(OpenRow{Request: req, Rank: w.rank()})
 }

@@ -12,16 +12,20 @@ import (
 // writes (region, tenant, budget, request id) enters a key as 128 bits of
 // SHA-256 in an alphabet without braces or colons, so that no name can escape
 // its hash slot, and none can be made to meet another's. The prefix, which an
-// operator chooses, may hold neither.
+// operator chooses, may hold neither. Hash tags have fewer bits: who shares one
+// by chance shares a slot and no more, since what follows tells them apart.
 type keyspace struct {
 	prefix, region string
 	cluster        bool
 }
 
+// tagLength is how many characters, of 6 bits each, a tenant's hash tag has.
+const tagLength = 8
+
 // tag is the hash tag of a tenant: all keys of a tenant share a slot, so that
 // a decision over several of its budgets is one step.
 func (k keyspace) tag(tenant string) string {
-	return "{" + k.prefix + ":" + digest('t', k.region, tenant) + "}"
+	return "{" + k.prefix + ":" + digest('t', k.region, tenant)[:tagLength] + "}"
 }
 
 // regionTag is the hash tag of what belongs to the region as a whole.
@@ -30,13 +34,14 @@ func (k keyspace) regionTag() string {
 }
 
 func (k keyspace) row(budget string) string {
-	return k.tag(policy.Tenant(budget)) + ":w:" + digest('b', "", budget)
+	return k.tag(policy.Tenant(budget)) + digest('b', k.region, budget)
 }
 
 // answer is where the first answer to a request id is kept: beside the rows of
 // the first budget's tenant. Ids of different tenants are different.
 func (k keyspace) answer(firstBudget, requestID string) string {
-	return k.tag(policy.Tenant(firstBudget)) + ":q:" + digest('q', "", requestID)
+	tenant := policy.Tenant(firstBudget)
+	return k.tag(tenant) + ":q:" + digest('q', digest('t', k.region, tenant), requestID)
 }
 
 func (k keyspace) inUse() string     { return k.regionTag() + ":used" }

@@ -65,10 +65,10 @@ local function sent(l)
 end
 
 -- The next argument as a name that is kept in the row, where it ends with a
--- zero byte.
+-- zero byte, and a one has a meaning.
 local function name()
   local s = text()
-  assert(not string.find(s, '\0', 1, true), 'a name with a zero byte')
+  assert(not string.find(s, '[%z\1]'), 'a name with a byte of zero or one')
   return s
 end
 

@@ -7,7 +7,7 @@
 -- A row is one string: a head and a lease of each kind, packed field by field.
 -- One of another VERSION counts as missing.
 
-local VERSION = 2
+local VERSION = 3
 local RESERVE, PACED, LUMP = 1, 2, 3
 local OK, MISSING, STALE, DEAD, SHORT, BUSY = 1, 2, 3, 4, 5, 6
 local ENDED, NOT_PLANNED = 2, 3 -- of a state; any other is active
@@ -33,11 +33,14 @@ local ID, N, OPENED, STOP = 0, 1, 2, 3
 local X, PER, BETA, BALANCE, CARRY = 21, 22, 23, 24, 25 -- 0 for a lump
 local SENT = 26
 
--- A lease for which nothing was ever asked is packed as IDLE, which makes the
--- common row, of one lease in use, half as long.
-local COMMON = '>ssBBBi5i7i7i7i7i7i7i5i7i7i7i5i7i7i7'
-local SHARE_FORM, LUMP_FORM, IDLE_FORM = COMMON .. 'i7i7i7i7i7', COMMON .. 'bbbbb', '>Bssi7'
-local IDLE = 0 -- what other leases begin with is 1
+-- A packed lease begins with its form. IDLE is one for which nothing was ever
+-- asked, UNBORN one that was asked for and never granted, FRESH a lump of which
+-- no process ever took ahead: they lack what is 0 then, and the common row, of
+-- one lump in use, is a third of what it were.
+local IDLE, WHOLE, UNBORN, FRESH = 0, 1, 2, 3
+local PLAIN = '>ssBBBi5i7i7i7i7i7i7'
+local COMMON = PLAIN .. 'i5i7i7i7i5i7i7i7'
+local SHARE_FORM, LUMP_FORM, IDLE_FORM, UNBORN_FORM = COMMON .. 'i7i7i7i7i7', COMMON .. 'bbbbb', '>Bssi7', '>BssBi5i7i7'
 
 local function new_lease(inc, lost, mark)
   return {
@@ -72,14 +75,50 @@ local function text_at(packed, at)
   return sub(packed, at + 1, stop), stop + 1
 end
 
-local function lease_at(packed, at, kind)
-  if byte(packed, at) == IDLE then
+-- An incarnation that begins like the row's nonce, as those do that were made
+-- with it, is packed as its last character behind a one.
+local function shorten(inc, nonce)
+  if #inc > 1 and sub(inc, 1, -2) == sub(nonce, 1, -2) then return '\1' .. sub(inc, -1) end
+  return inc
+end
+
+local function lengthen(inc, nonce)
+  if byte(inc) == 1 then return sub(nonce, 1, -2) .. sub(inc, 2) end
+  return inc
+end
+
+local function unborn_at(packed, at)
+  local _, inc, lost, pending, seq, anchor, mark, behind = unpack_at(UNBORN_FORM, packed, at)
+  local l = new_lease(inc, lost, mark)
+  l[PENDING], l[SEQ], l[ANCHOR] = pending == 1, seq, anchor
+  return l, behind
+end
+
+local function fresh_at(packed, at)
+  local l = {unpack_at(PLAIN, packed, at)}
+  local behind = l[CUR]
+  for i = CUR, CARRY do l[i] = 0 end
+  return l, behind
+end
+
+local function whole_at(packed, at, kind)
+  local l = {unpack_at(kind == LUMP and LUMP_FORM or SHARE_FORM, packed, at)}
+  return l, l[SENT]
+end
+
+local function lease_at(packed, at, kind, nonce)
+  local form, l = byte(packed, at), nil
+  if form == IDLE then
     local _, inc, lost, mark, behind = unpack_at(IDLE_FORM, packed, at)
-    return new_lease(inc, lost, mark), behind
+    return new_lease(lengthen(inc, nonce), lost, mark), behind
+  elseif form == UNBORN then
+    l, at = unborn_at(packed, at)
+  else
+    if form == FRESH then l, at = fresh_at(packed, at + 1) else l, at = whole_at(packed, at + 1, kind) end
+    l[PENDING], l[CLOSED], l[OVER] = l[PENDING] == 1, l[CLOSED] == 1, l[OVER] == 1
   end
-  local l = {unpack_at(kind == LUMP and LUMP_FORM or SHARE_FORM, packed, at + 1)}
-  l[PENDING], l[CLOSED], l[OVER] = l[PENDING] == 1, l[CLOSED] == 1, l[OVER] == 1
-  l[SENT], at = text_at(packed, l[SENT])
+  l[INC] = lengthen(l[INC], nonce)
+  l[SENT], at = text_at(packed, at)
   return l, at
 end
 
@@ -91,15 +130,22 @@ local function load(key)
   local row = {'', '', 0, 0, 0, '', 0, 0, 0}
   _, row[LIFE], row[NONCE], row[DEMAND], row[LOCAL_MARK], row[LOCAL_TOTAL], at = unpack_at(HEAD, packed)
   row[LOCAL], at = text_at(packed, at)
-  for kind = RESERVE, LUMP do row[LEASES + kind], at = lease_at(packed, at, kind) end
+  for kind = RESERVE, LUMP do row[LEASES + kind], at = lease_at(packed, at, kind, row[NONCE]) end
   if now >= expiry(row) then return nil end
   return row, packed
 end
 
-local function pack_lease(l, kind)
-  if idle(l) then return pack(IDLE_FORM, IDLE, l[INC], l[LOST], l[MARK]) end
-  l[PENDING], l[CLOSED], l[OVER] = l[PENDING] and 1 or 0, l[CLOSED] and 1 or 0, l[OVER] and 1 or 0
-  return '\1' .. pack(kind == LUMP and LUMP_FORM or SHARE_FORM, unpack(l, INC, CARRY)) .. pack('B', #l[SENT]) .. l[SENT]
+local function pack_lease(l, kind, nonce)
+  local inc = shorten(l[INC], nonce)
+  if idle(l) then return pack(IDLE_FORM, IDLE, inc, l[LOST], l[MARK]) end
+  local behind = pack('B', #l[SENT]) .. l[SENT]
+  local pending = l[PENDING] and 1 or 0
+  if l[DEADLINE] == 0 and not l[CLOSED] and not l[OVER] then
+    return pack(UNBORN_FORM, UNBORN, inc, l[LOST], pending, l[SEQ], l[ANCHOR], l[MARK]) .. behind
+  end
+  l[INC], l[PENDING], l[CLOSED], l[OVER] = inc, pending, l[CLOSED] and 1 or 0, l[OVER] and 1 or 0
+  if kind == LUMP and l[CUR + ID] == 0 then return '\3' .. pack(PLAIN, unpack(l, INC, MARK)) .. behind end
+  return '\1' .. pack(kind == LUMP and LUMP_FORM or SHARE_FORM, unpack(l, INC, CARRY)) .. behind
 end
 
 -- Writes the row if it is not what it was, and leaves it unusable. Comes after
@@ -108,9 +154,9 @@ local function save(key, row, before)
   local ms = max(1, math.ceil((expiry(row) - now) / 1000))
   local packed = pack(HEAD, VERSION, row[LIFE], row[NONCE], row[DEMAND], row[LOCAL_MARK], row[LOCAL_TOTAL])
     .. pack('B', #row[LOCAL]) .. row[LOCAL]
-    .. pack_lease(row[LEASES + RESERVE], RESERVE)
-    .. pack_lease(row[LEASES + PACED], PACED)
-    .. pack_lease(row[LEASES + LUMP], LUMP)
+    .. pack_lease(row[LEASES + RESERVE], RESERVE, row[NONCE])
+    .. pack_lease(row[LEASES + PACED], PACED, row[NONCE])
+    .. pack_lease(row[LEASES + LUMP], LUMP, row[NONCE])
   if packed ~= before then redis.call('SET', key, packed, 'PX', whole(ms)) end
 end
 
