@@ -1,15 +1,15 @@
 package agent
 
 // backlog is the effects that wait for a worker, by rank: the higher ones go
-// first, in the order in which they came, but each fairShare-th time a lower one
-// does, so that none waits for ever. The zero value is empty.
+// first, in the order in which they came, but each fairShare-th time one of the
+// lower ranks has its turn, so that none waits for ever. The zero value is empty.
 type backlog struct {
 	waiting [ranks][]Effect
 	taken   int
 }
 
-// fairShare is how many effects go for one of which a lower rank has the turn.
-const fairShare = 4
+// fairShare is how many effects go for one that need not be of the highest rank.
+const fairShare = 3
 
 // next is the effect that goes next, nil if none waits.
 func (b *backlog) next() Effect {
@@ -37,12 +37,15 @@ func (b *backlog) push(f Effect) {
 
 // turn is the rank whose turn it is.
 func (b *backlog) turn() (rank Rank, ok bool) {
-	for r := range ranks {
-		if len(b.waiting[r]) == 0 {
-			continue
+	if b.taken%fairShare == fairShare-1 {
+		lower := Rank(b.taken/fairShare) % (ranks - 1)
+		if len(b.waiting[lower]) > 0 {
+			return lower, true
 		}
-		if rank, ok = r, true; b.taken%fairShare == fairShare-1 {
-			break
+	}
+	for r := range ranks {
+		if len(b.waiting[r]) > 0 {
+			rank, ok = r, true
 		}
 	}
 	return rank, ok
