@@ -125,7 +125,7 @@ func attacks() []tight {
 		{cause: errorbound.LimitCut, w: 12 * second, percent: 90, run: attackCut},
 		{cause: errorbound.LocalStores, w: 10 * second, percent: 90, run: attackLocalStores},
 		{cause: errorbound.LocalProcesses, w: 14 * second, percent: 90, run: attackLocalProcesses},
-		{cause: errorbound.Suspension, w: 10 * ms, percent: 90, run: attackSuspension},
+		{cause: errorbound.Suspension, w: 10 * ms, percent: 80, run: attackSuspension, why: "a process takes ahead an eighth of what it saw in its wallet last, and only a process that is asked for much takes so much, which then is missing there"},
 		{cause: errorbound.RegrantedShare, w: second / 5, percent: 90, run: attackRegrant},
 		{cause: errorbound.WindowEdge, w: 12 * second, percent: 90, run: attackWindowEdge},
 		{cause: errorbound.LedgerLoss, w: 25 * second, percent: 90, run: attackLedgerLoss},
@@ -238,10 +238,10 @@ func attackLocalProcesses() sim.Options {
 	return o
 }
 
-// One process alone is asked for as much as its wallet mints, so that it sees
-// that full and, once it has found out how much that is, takes ahead all that it
-// may: an eighth. There its machine stands still, while the store counts that as
-// aged out and fills up again.
+// One process alone is asked for far too much, and then for nothing until its
+// wallet is nearly full again. With the next requests it takes ahead what it may,
+// an eighth of what it saw there. Then its machine stands still, while the store
+// counts that as aged out and fills up again.
 func attackSuspension() sim.Options {
 	o := small(1, policy.Budget{Contract: perSecond(100_000, 8000), Strategy: policy.Static})
 	o.Topology.Declared.DriftPPM = 100
@@ -249,12 +249,12 @@ func attackSuspension() sim.Options {
 	o.Budgets[0].Regions = allRegions(&o)
 	o.Length = 8 * second
 	o.Faults = []sim.Fault{
-		{Kind: sim.PauseAgent, At: 2790 * ms, For: 500 * ms, Agent: 1},
-		// Processes reckon every 50 ms how much is asked of them.
-		{Kind: sim.SuspendAgent, At: 2900*ms + 30*time.Microsecond, For: 4 * second, Agent: 0},
+		{Kind: sim.PauseAgent, At: 2667 * ms, For: 600 * ms, Agent: 1},
+		{Kind: sim.SuspendAgent, At: 2898*ms + 30*time.Microsecond, For: 4 * second, Agent: 0},
 	}
 	everywhere(&o, sim.Phases{List: []sim.Phase{
-		phase(2800*ms, 99_900, false), phase(2901*ms, 20, false), phase(6901*ms, 1_300_000, false), phase(6921*ms, 0, false),
+		phase(2677*ms, 400_000, false), phase(2765*ms, 0, false), phase(2894*ms, 500, false), phase(2899*ms, 20, false),
+		phase(6899*ms, 1_300_000, false), phase(6919*ms, 0, false),
 	}})
 	return o
 }
