@@ -107,10 +107,17 @@ func NewDecider(opt Options, stats *Stats, urgent func(Urgent)) *Decider {
 // stay keep what they remember, and a changed policy forgets denials and
 // refusals, so that a raised limit helps at once.
 func (d *Decider) SetBudgets(budgets []policy.Budget) {
+	list := make([]*policy.Budget, len(budgets))
+	for i := range budgets {
+		list[i] = &budgets[i]
+	}
+	d.setBudgets(list)
+}
+
+func (d *Decider) setBudgets(budgets []*policy.Budget) {
 	old := d.index.Load()
 	entries := make(map[string]*entry, len(budgets))
-	for i := range budgets {
-		b := &budgets[i]
+	for _, b := range budgets {
 		e := (*entry)(nil)
 		if old != nil {
 			e = old.byName[b.Name]

@@ -117,7 +117,8 @@ func TestFewTokensStayWhereRequestsAreRare(t *testing.T) {
 		{5, time.Millisecond, 0.05, usedFor},
 		{21, 0, 0.05, usedFor},
 	} {
-		w := ward{budget: bucket("acme/x", 1, c.burst, policy.Dynamic), demand: demand{rate: c.rate}}
+		b := bucket("acme/x", 1, c.burst, policy.Dynamic)
+		w := ward{budget: &b, demand: demand{rate: c.rate}}
 		w.budget.Wait = c.wait
 		if got := w.usedFor(); got != c.want {
 			t.Errorf("%+v: in use for %v", c, got)

@@ -32,7 +32,7 @@ func (x *Executor) Do(ctx context.Context, effect Effect) Event {
 	case AskUsed:
 		return Used{Budgets: x.Decider.Used(), Locals: x.Decider.Locals()}
 	case SetBudgets:
-		x.Decider.SetBudgets(f.Budgets)
+		x.Decider.setBudgets(f.Budgets)
 	case Tell:
 		x.Decider.Tell(f.Budget, f.Hint, f.Arrived)
 	default:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
-	"github.com/ration-dev/ration/regionstore"
 )
 
 // The Keeper's pace.
@@ -104,6 +103,7 @@ type Keeper struct {
 	// round.
 	order   [ranks]wards
 	busy    [ranks]int
+	rested  []*ward // in this step
 	version uint64
 
 	batches map[uint64]*batch
@@ -167,6 +167,7 @@ func (k *Keeper) Step(now time.Duration, ev Event) (effects []Effect, wake time.
 	k.housekeeping()
 	k.look()
 	k.flush()
+	k.putToRest()
 	return k.out, k.wake()
 }
 
@@ -248,7 +249,7 @@ func (k *Keeper) lookAt(r Rank) {
 	for len(*order) > 0 && (*order)[0].due <= soon && k.room(r) {
 		w := heap.Pop(order).(*ward)
 		w.due = 0
-		if w.urgent && (w.viewAt == 0 || w.view.Outcome == regionstore.Missing) && k.wanted(w) {
+		if w.urgent && (w.viewAt == 0 || w.missing) && k.wanted(w) {
 			k.open(w) // which reads it too, should somebody have made it since
 			continue
 		}
@@ -289,10 +290,23 @@ func (k *Keeper) enter(w *ward, p phase) {
 	w.phase = p
 }
 
+// putToRest drops what wards that came to rest in this step needed for their
+// rounds.
+func (k *Keeper) putToRest() {
+	for _, w := range k.rested {
+		if w.phase == resting {
+			w.rest()
+		}
+	}
+	clear(k.rested)
+	k.rested = k.rested[:0]
+}
+
 // sleep ends w's round; it is looked at again at due, or, with 0, when
 // something happens.
 func (k *Keeper) sleep(w *ward, due time.Duration) {
 	k.enter(w, resting)
+	k.rested = append(k.rested, w)
 	if w.gone {
 		delete(k.wards, w.budget.Name)
 		due = 0
@@ -353,7 +367,7 @@ func (k *Keeper) onListed(e Listed) {
 		return
 	}
 	k.listed = true
-	all := make([]policy.Budget, 0, len(k.wards))
+	all := make([]*policy.Budget, 0, len(k.wards))
 	for _, w := range k.sorted() {
 		all = append(all, w.budget)
 	}
@@ -379,7 +393,7 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 			continue
 		}
 		changed = true
-		k.renew(w, b)
+		k.renew(w, &b)
 	}
 	for name := range gone {
 		changed = true
@@ -390,7 +404,7 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 
 // renew gives a ward its new policy: what the ledger said under the old one
 // no longer counts.
-func (k *Keeper) renew(w *ward, b policy.Budget) {
+func (k *Keeper) renew(w *ward, b *policy.Budget) {
 	w.budget, w.gone, w.final, w.askAfter = b, false, false, 0
 	w.hint = Hint{Low: w.hint.Low}
 	for i := range w.told {
@@ -430,7 +444,7 @@ func (k *Keeper) forget(w *ward) {
 // standing reports whether the region holds a share of the budget whether or
 // not anybody asks.
 func (k *Keeper) standing(w *ward) bool {
-	b := &w.budget
+	b := w.budget
 	if b.Deleted || b.Contract.IsQuota() || w.final {
 		return false
 	}

@@ -238,7 +238,7 @@ func (k *Keeper) onInstalled(e StatesInstalled) {
 		if o == regionstore.OK {
 			w.arrived = true
 		}
-		if i < len(w.item.Leases) && w.view.Outcome != regionstore.Missing {
+		if i < len(w.item.Leases) && !w.missing {
 			l := w.lease(w.item.Leases[i].Kind)
 			w.told[w.item.Leases[i].Kind-1].hold = l.Granted - l.Used - l.Returned
 		}
@@ -266,8 +266,8 @@ func (k *Keeper) settled(w *ward) {
 // unfinished reports whether the answer calls for another round at once: a
 // lease ended, or stands in the way of a new one that may replace it.
 func (k *Keeper) unfinished(w *ward) bool {
-	if !k.wanted(w) || w.view.Outcome == regionstore.Missing {
-		return w.view.Outcome == regionstore.Missing && k.wanted(w)
+	if !k.wanted(w) || w.missing {
+		return w.missing && k.wanted(w)
 	}
 	if k.reopens(w) {
 		return true

@@ -42,7 +42,7 @@ func (k *Keeper) plan(w *ward) {
 	switch {
 	case k.closing:
 		k.planClose(w)
-	case w.view.Outcome == regionstore.Missing:
+	case w.missing:
 		if k.wanted(w) && (k.leader || w.urgent) {
 			k.open(w)
 			return
@@ -105,7 +105,10 @@ func (k *Keeper) onRowOpened(e RowOpened) {
 	if e.Reply.Void {
 		k.cfg.Stats.Voided.Add(1)
 	}
-	before := w.view.Row
+	var before regionstore.Row
+	if w.view != nil {
+		before = w.view.Row
+	}
 	w.seen(e.Reply.View, k.now)
 	for i := range w.told {
 		if w.view.Row.Leases[i].Incarnation != before.Leases[i].Incarnation {
@@ -295,7 +298,7 @@ func (k *Keeper) again(w *ward) {
 // when there is nothing to send.
 func (k *Keeper) compose(w *ward, reply *regionstore.BeginReply) bool {
 	w.seen(reply.View, k.now)
-	item := lease.Item{
+	item := &lease.Item{
 		Budget: w.budget.Name, Demand: w.demand.rate, DemandTotal: w.view.Row.DemandTotal,
 		RTT: k.measuredRTT(),
 	}
@@ -343,7 +346,7 @@ func (k *Keeper) sendIfComplete(b *batch) {
 	}
 	items, rank := make([]lease.Item, 0, len(b.wards)), Routine
 	for _, w := range b.wards {
-		items, rank = append(items, w.item), max(rank, w.rank())
+		items, rank = append(items, *w.item), max(rank, w.rank())
 	}
 	k.cfg.Stats.SyncCalls.Add(1)
 	k.do(SendSync{ID: b.id, Items: items, Timeout: max(2*time.Second, 4*k.rtt), Rank: rank})

@@ -224,7 +224,7 @@ func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 // low is the live wallet below which a Sync is asked for at once; 0 where none
 // could help.
 func (k *Keeper) low(w *ward) lease.Tokens {
-	if w.final || w.view.Outcome == regionstore.Missing || !w.elastic(k.now) {
+	if w.final || w.missing || !w.elastic(k.now) {
 		return 0
 	}
 	if t := &w.told[lease.Lump-1]; t.ttl > 0 && t.keep == 0 && !w.alive(lease.Paced) {
@@ -263,7 +263,7 @@ func (k *Keeper) nextLook(w *ward) time.Duration {
 	if w.ownUntil > k.now || k.leader && w.usedUntil > k.now {
 		sooner(k.now + k.lookEvery(w))
 	}
-	if !k.leader || w.view.Outcome == regionstore.Missing {
+	if !k.leader || w.missing {
 		return next
 	}
 	if next == 0 && w.usedUntil > 0 && w.anyAlive() {

@@ -37,8 +37,8 @@ func (k *Keeper) wallets() []Wallet {
 		one := Wallet{Budget: name}
 		held := false
 		for kind := range one.Live {
-			if w.view.Remains[kind] > k.now-w.viewAt {
-				one.Live[kind], one.Alive[kind], held = w.view.Live[kind], true, true
+			if w.livesUntil[kind] > k.now {
+				one.Live[kind], one.Alive[kind], held = w.held[kind], true, true
 			}
 		}
 		if held {

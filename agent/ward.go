@@ -27,7 +27,7 @@ const (
 // ward is what the Keeper knows about one budget's wallet. It decides nothing
 // about safety: everything here may be lost, stale or wrong.
 type ward struct {
-	budget policy.Budget
+	budget *policy.Budget
 	phase  phase
 	// queue is the heap that the ward waits in, or came from.
 	queue Rank
@@ -36,9 +36,16 @@ type ward struct {
 	due time.Duration
 	at  int
 
-	view   regionstore.View
-	viewAt time.Duration
-	demand demand
+	// view is the row as last seen, and item what is being sent: both nil at rest,
+	// where viewAt, missing, livesUntil (per kind, 0 for a lease that was dead) and
+	// held are left of them.
+	view       *regionstore.View
+	item       *lease.Item
+	viewAt     time.Duration
+	missing    bool
+	livesUntil [lease.Kinds]time.Duration
+	held       [lease.Kinds]lease.Tokens
+	demand     demand
 
 	// usedUntil is until when the region is known to use the budget, ownUntil
 	// until when this process does.
@@ -61,8 +68,6 @@ type ward struct {
 	local, localSent lease.Tokens
 	storeNonce       string
 	storeSent        lease.Tokens
-	// item is what is being sent.
-	item lease.Item
 	// batch is the id of the batch it is part of.
 	batch uint64
 	// gatherUntil is when a gathering ward goes, with or without others.
@@ -113,7 +118,7 @@ func (w *ward) lease(k lease.Kind) *regionstore.Lease { return &w.view.Row.Lease
 
 func (w *ward) remains(k lease.Kind) time.Duration { return w.view.Remains[k-1] }
 
-func (w *ward) alive(k lease.Kind) bool { return w.view.Remains[k-1] > 0 }
+func (w *ward) alive(k lease.Kind) bool { return w.livesUntil[k-1] > 0 }
 
 // dead reports whether a lease lived and is past its deadline.
 func (w *ward) dead(k lease.Kind) bool {
@@ -134,7 +139,7 @@ func (w *ward) ttl(k lease.Kind) time.Duration {
 
 // live is what could be taken from the row, over all kinds.
 func (w *ward) live() lease.Tokens {
-	return w.view.Live[0] + w.view.Live[1] + w.view.Live[2]
+	return w.held[0] + w.held[1] + w.held[2]
 }
 
 // tiny reports whether the budget has so few tokens that the plan divides them
@@ -188,13 +193,32 @@ func (w *ward) elastic(now time.Duration) bool {
 
 // seen takes in a view of the row.
 func (w *ward) seen(v regionstore.View, now time.Duration) {
-	w.view, w.viewAt = v, now
-	if v.Outcome == regionstore.Missing {
+	if w.view == nil {
+		w.view = &regionstore.View{}
+	}
+	*w.view, w.viewAt = v, now
+	w.missing, w.held = v.Outcome == regionstore.Missing, v.Live
+	for i, left := range v.Remains {
+		w.livesUntil[i] = 0
+		if left > 0 {
+			w.livesUntil[i] = now + left
+		}
+	}
+	if w.missing {
 		return
 	}
 	w.demand.observe(v.Row.DemandTotal, now)
 	if n := v.Row.Local.Nonce; n != w.storeNonce {
 		w.storeNonce, w.storeSent = n, 0
+	}
+}
+
+// rest drops what only a round needs. Nothing that the ledger was told of in the
+// store's bucket is as good as a bucket that was never seen.
+func (w *ward) rest() {
+	w.view, w.item = nil, nil
+	if w.storeSent == 0 {
+		w.storeNonce = ""
 	}
 }
 
