@@ -1,6 +1,12 @@
 package agent
 
-import "github.com/ration-dev/ration/lease"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ration-dev/ration/lease"
+)
 
 // onStopping begins the end: the process leaves the region, and only the last
 // one to leave closes its leases.
@@ -27,7 +33,13 @@ func (k *Keeper) onLeft(e Left) {
 // closeAll starts the last round of every budget that may hold a lease here.
 func (k *Keeper) closeAll() {
 	k.closing = true
-	for _, w := range k.sorted() {
+	for name, b := range k.policies {
+		if k.planned(b) {
+			k.ward(name)
+		}
+	}
+	byName := func(a, b *ward) int { return strings.Compare(a.budget.Name, b.budget.Name) }
+	for _, w := range slices.SortedFunc(maps.Values(k.wards), byName) { // so that runs repeat
 		if !k.standing(w) && w.usedUntil == 0 && !w.anyAlive() {
 			w.ended = true
 			continue

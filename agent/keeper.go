@@ -94,10 +94,13 @@ type KeeperConfig struct {
 // knows no goroutine, timer, socket or store, and no safety rests on it: what
 // it does wrong costs tokens, not promises. Not safe for concurrent use.
 type Keeper struct {
-	cfg   KeeperConfig
-	now   time.Duration
-	out   []Effect
-	wards map[string]*ward
+	cfg KeeperConfig
+	now time.Duration
+	out []Effect
+	// policies are the listed budgets, wards those of them that there is more to
+	// know of: the region uses them, or holds something of theirs.
+	policies map[string]*policy.Budget
+	wards    map[string]*ward
 	// order is by rank: what many budgets want at once hides nothing that is more
 	// urgent, or due by the clock. busy counts the wards that left each for a
 	// round.
@@ -151,7 +154,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	if cfg.SyncEvery <= 0 {
 		cfg.SyncEvery = syncEvery
 	}
-	return &Keeper{cfg: cfg, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
+	return &Keeper{cfg: cfg, policies: map[string]*policy.Budget{}, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
 }
 
 // Step takes in ev at now, on the process's monotonic clock, and returns what
@@ -307,6 +310,9 @@ func (k *Keeper) putToRest() {
 func (k *Keeper) sleep(w *ward, due time.Duration) {
 	k.enter(w, resting)
 	k.rested = append(k.rested, w)
+	if due == 0 && k.forgettable(w) {
+		due = k.dismiss(w)
+	}
 	if w.gone {
 		delete(k.wards, w.budget.Name)
 		due = 0
@@ -315,6 +321,28 @@ func (k *Keeper) sleep(w *ward, due time.Duration) {
 		due = max(due, k.now, 1)
 	}
 	k.schedule(w, due)
+}
+
+// forgettable reports whether a ward that waits for something to happen knows
+// nothing that a new one would not find out. Agents that do not lead have no part
+// in what others use.
+func (k *Keeper) forgettable(w *ward) bool {
+	return !k.stopping && !w.urgent && !w.gone && !w.final && !k.standing(w) && w.local == w.localSent &&
+		w.ownUntil <= k.now && (!k.leader || w.usedUntil <= k.now)
+}
+
+// dismiss forgets a ward, and lets the deciding side forget what it was told. A
+// refusal is worth remembering for as long as it counts: then it returns when to
+// look again.
+func (k *Keeper) dismiss(w *ward) (due time.Duration) {
+	if w.hint.refused(k.now) {
+		return w.hint.Until
+	}
+	delete(k.wards, w.budget.Name)
+	if w.hint != (Hint{}) {
+		k.do(Tell{Budget: w.budget.Name})
+	}
+	return 0
 }
 
 // hurry makes a resting ward due now.
@@ -367,44 +395,58 @@ func (k *Keeper) onListed(e Listed) {
 		return
 	}
 	k.listed = true
-	all := make([]*policy.Budget, 0, len(k.wards))
-	for _, w := range k.sorted() {
-		all = append(all, w.budget)
-	}
-	k.do(SetBudgets{Budgets: all})
+	k.do(SetBudgets{Budgets: k.sorted()})
 }
 
 // apply takes in a list and reports whether anything changed.
 func (k *Keeper) apply(list policy.List) (changed bool) {
 	gone := map[string]bool{}
 	if list.Full {
-		for name := range k.wards {
+		for name := range k.policies {
 			gone[name] = true
 		}
 	}
 	for i := range list.Budgets {
 		b := list.Budgets[i]
 		delete(gone, b.Name)
-		w := k.wards[b.Name]
-		if w == nil {
-			w = &ward{at: -1}
-			k.wards[b.Name] = w
-		} else if w.budget.Version == b.Version && !w.gone {
+		if known := k.policies[b.Name]; known != nil && known.Version == b.Version {
 			continue
 		}
 		changed = true
-		k.renew(w, &b)
+		k.policies[b.Name] = &b
+		k.renew(&b)
 	}
 	for name := range gone {
 		changed = true
-		k.forget(k.wards[name])
+		delete(k.policies, name)
+		if w := k.wards[name]; w != nil {
+			k.forget(w)
+		}
 	}
 	return changed
 }
 
+// ward returns a listed budget's ward, made if there is none, or nil.
+func (k *Keeper) ward(budget string) *ward {
+	w := k.wards[budget]
+	if w == nil && k.policies[budget] != nil {
+		w = &ward{at: -1, budget: k.policies[budget]}
+		k.wards[budget] = w
+	}
+	return w
+}
+
 // renew gives a ward its new policy: what the ledger said under the old one
-// no longer counts.
-func (k *Keeper) renew(w *ward, b *policy.Budget) {
+// no longer counts. The leader looks at every budget that is new; of those that
+// it begins with, at what it looks at when it begins to lead.
+func (k *Keeper) renew(b *policy.Budget) {
+	w := k.wards[b.Name]
+	if w == nil && k.leader && (k.listed || k.planned(b)) {
+		w = k.ward(b.Name)
+	}
+	if w == nil {
+		return
+	}
 	w.budget, w.gone, w.final, w.askAfter = b, false, false, 0
 	w.hint = Hint{Low: w.hint.Low}
 	for i := range w.told {
@@ -421,13 +463,13 @@ func (k *Keeper) soon(w *ward) {
 	k.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(k.cfg.SyncEvery)))
 }
 
-// sorted lists the wards by name, so that runs repeat.
-func (k *Keeper) sorted() []*ward {
-	all := make([]*ward, 0, len(k.wards))
-	for _, w := range k.wards {
-		all = append(all, w)
+// sorted lists the policies by name, so that runs repeat.
+func (k *Keeper) sorted() []*policy.Budget {
+	all := make([]*policy.Budget, 0, len(k.policies))
+	for _, b := range k.policies {
+		all = append(all, b)
 	}
-	slices.SortFunc(all, func(a, b *ward) int { return strings.Compare(a.budget.Name, b.budget.Name) })
+	slices.SortFunc(all, func(a, b *policy.Budget) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -443,9 +485,11 @@ func (k *Keeper) forget(w *ward) {
 
 // standing reports whether the region holds a share of the budget whether or
 // not anybody asks.
-func (k *Keeper) standing(w *ward) bool {
-	b := w.budget
-	if b.Deleted || b.Contract.IsQuota() || w.final {
+func (k *Keeper) standing(w *ward) bool { return !w.final && k.planned(w.budget) }
+
+// planned is the same by the policy alone.
+func (k *Keeper) planned(b *policy.Budget) bool {
+	if b.Deleted || b.Contract.IsQuota() {
 		return false
 	}
 	for i := range b.Regions {
@@ -463,7 +507,7 @@ func (k *Keeper) wanted(w *ward) bool {
 }
 
 func (k *Keeper) onUrgent(e Urgent) {
-	w := k.wards[e.Budget]
+	w := k.ward(e.Budget)
 	if w == nil || w.final || k.stopping {
 		return
 	}
@@ -494,8 +538,11 @@ func (k *Keeper) onLed(e Led) {
 		return
 	}
 	k.do(ListInUse{})
-	for _, w := range k.sorted() {
-		if k.standing(w) && w.phase == resting {
+	for _, b := range k.sorted() {
+		if !k.planned(b) {
+			continue
+		}
+		if w := k.ward(b.Name); k.standing(w) && w.phase == resting {
 			k.soon(w)
 		}
 	}
@@ -503,7 +550,7 @@ func (k *Keeper) onLed(e Led) {
 
 func (k *Keeper) onInUse(e InUse) {
 	for _, name := range e.Budgets {
-		w := k.wards[name]
+		w := k.ward(name)
 		if w == nil {
 			continue
 		}
@@ -521,7 +568,7 @@ func (k *Keeper) onInUse(e InUse) {
 func (k *Keeper) onUsed(e Used) {
 	var own []string
 	for _, name := range e.Budgets {
-		w := k.wards[name]
+		w := k.ward(name)
 		if w == nil {
 			continue
 		}
@@ -533,7 +580,7 @@ func (k *Keeper) onUsed(e Used) {
 		}
 	}
 	for name, total := range e.Locals {
-		if w := k.wards[name]; w != nil && total > w.local {
+		if w := k.ward(name); w != nil && total > w.local {
 			w.local = total
 			k.hurry(w)
 		}

@@ -59,9 +59,9 @@ func TestAnUrgentWishOvertakesQueuedBeats(t *testing.T) {
 			r.events <- RowsRead{Budgets: f.Budgets, Views: views}
 		}
 	}
-	until(func(k *Keeper) bool { return k.wards[names[maxBusy-1]].phase == opening })
+	until(func(k *Keeper) bool { w := k.wards[names[maxBusy-1]]; return w != nil && w.phase == opening })
 	r.want(Urgent{Budget: last, Cost: 1})
-	until(func(k *Keeper) bool { return k.wards[last].phase != resting })
+	until(func(k *Keeper) bool { w := k.wards[last]; return w != nil && w.phase != resting })
 	for ahead := 0; ; ahead++ {
 		f := <-onStore
 		if open, ok := f.(OpenRow); ok && open.Request.Budget == last {
