@@ -126,10 +126,15 @@ func writeHTML(path string, out *batch.Report) error {
 // mostRuns is the most runs of one command.
 const mostRuns = 100_000
 
+func tooManyRuns() error { return cli.Usagef("these are more than %d runs", mostRuns) }
+
 // jobs loads every file at every point of the sweep.
 func (s *simulation) jobs(cmd *cobra.Command, files []string) ([]batch.Job, error) {
 	if s.runs < 0 || s.runs == 0 && cmd.Flags().Changed("runs") {
 		return nil, cli.Usagef("--runs must be above 0")
+	}
+	if s.runs > mostRuns { // before a list of so many seeds is made
+		return nil, tooManyRuns()
 	}
 	if s.parallel < 1 {
 		return nil, cli.Usagef("--parallel must be above 0")
@@ -147,7 +152,7 @@ func (s *simulation) jobs(cmd *cobra.Command, files []string) ([]batch.Job, erro
 				return nil, err
 			}
 			if runs += job.Runs(); runs > mostRuns {
-				return nil, cli.Usagef("these are more than %d runs", mostRuns)
+				return nil, tooManyRuns()
 			}
 			jobs = append(jobs, job)
 		}

@@ -36,6 +36,8 @@ func TestSimulate(t *testing.T) {
 	expect(t, 2, []string{"--sweep lease.ttl=0s: lease.ttl must be above 0"}, "simulate", file, "--sweep", "lease.ttl=5s,0s")
 	expect(t, 2, []string{`--sweep "lease.ttl": write FIELD=VALUE`}, "simulate", file, "--sweep", "lease.ttl")
 	expect(t, 2, []string{"--runs must be above 0"}, "simulate", file, "--runs", "0")
+	// More seeds than fit into a slice: they must be refused before they are listed.
+	expect(t, 2, []string{"more than 100000 runs"}, "simulate", file, "--runs", "9223372036854775807")
 	expect(t, 2, []string{"not one of table, json, csv"}, "simulate", file, "-o", "yaml")
 	expect(t, 2, []string{"absent.yaml"}, "simulate", "absent.yaml")
 	expect(t, 2, []string{":1:1: has no field"}, "simulate", write(t, "vesion: 1\n"))
