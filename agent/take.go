@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/ration-dev/ration/internal/mutant"
@@ -35,6 +36,18 @@ func small(b *policy.Budget) lease.Tokens {
 	return b.Contract.Limit() / smallPart
 }
 
+// worthHolding is how many tokens are worth taking ahead for a slow budget that is
+// asked for so many a second: what is used while they may be held, and as much as
+// chance adds, for the rest goes back with the step that tells of the others. Of
+// fewer than two, that step costs more than it saves.
+func worthHolding(rate float64) lease.Tokens {
+	n := rate * smallSpan.Seconds()
+	if n < 2 {
+		return 0
+	}
+	return lease.Tokens(n + 2*math.Sqrt(n))
+}
+
 // takeOf makes one budget's part of a store step, with the demand that was
 // not told yet.
 func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bool, now time.Duration) regionstore.Take {
@@ -45,7 +58,7 @@ func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bo
 	e.offered = 0
 	e.lastTake = now
 	if ahead && b.Contract.Limit() >= prefetchLimit {
-		want := max(lease.Tokens(e.rate*prefetchSpan.Seconds()), min(lease.Tokens(e.rate*smallSpan.Seconds()), small(b)))
+		want := max(lease.Tokens(e.rate*prefetchSpan.Seconds()), min(worthHolding(e.rate), small(b)))
 		want = min(want, e.last.Live/prefetchPart)
 		t.Prefetch = max(0, want-e.pocket.live(now))
 	}
