@@ -8,8 +8,8 @@
 // pairs of the budget's match, in any order and whatever else it has. So a
 // budget is kept to one domain by naming it, and one that does not is common to
 // all. An entry that is itself called "domain" is left out: the domain is what
-// Envoy's own configuration says. Any other entry is taken as it is, empty, long
-// or beside another of its key: what a client sends must not turn the check into
+// Envoy's own configuration says. Any other entry is taken as it is, empty, long,
+// beside another of its key, or not UTF-8 (those bytes are read as U+FFFD): what a client sends must not turn the check into
 // an error, which Envoy by default lets pass.
 //
 // # What is charged

@@ -105,8 +105,15 @@ func (l *live) left(t *testing.T, budget string) lease.Tokens {
 // serve serves a and returns a client and the count of malformed requests.
 func serve(t *testing.T, a Agent) (ratelimitv3.RateLimitServiceClient, *atomic.Int64) {
 	t.Helper()
+	conn, invalid := dial(t, a)
+	return ratelimitv3.NewRateLimitServiceClient(conn), invalid
+}
+
+func dial(t *testing.T, a Agent) (*grpc.ClientConn, *atomic.Int64) {
+	t.Helper()
 	invalid := new(atomic.Int64)
-	server := grpc.NewServer(leaserpc.ServerOptions(new(atomic.Int64), slog.New(slog.NewTextHandler(io.Discard, nil)))...)
+	options := leaserpc.ServerOptions(new(atomic.Int64), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	server := grpc.NewServer(append(options, ServerOption())...)
 	NewServer(a, invalid).Register(server)
 	listener := bufconn.Listen(1 << 20)
 	go server.Serve(listener)
@@ -118,7 +125,7 @@ func serve(t *testing.T, a Agent) (ratelimitv3.RateLimitServiceClient, *atomic.I
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return ratelimitv3.NewRateLimitServiceClient(conn), invalid
+	return conn, invalid
 }
 
 func descriptor(pairs ...string) *commonv3.RateLimitDescriptor {

@@ -167,7 +167,7 @@ func (a *Agent) start() error {
 	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, &a.panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
 		agentrpc.NewServer(a, &a.runner.Stats().Invalid).Register(r)
 		envoy.NewServer(a, &a.runner.Stats().Invalid).Register(r)
-	}, grpc.MaxRecvMsgSize(agentrpc.MaxMessage))
+	}, grpc.MaxRecvMsgSize(agentrpc.MaxMessage), envoy.ServerOption())
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ const (
 // more than a gigabyte.
 type codec struct{ encoding.CodecV2 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+// NewCodec makes the codec of ServerOptions, for servers that wrap it.
+func NewCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {

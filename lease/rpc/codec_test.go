@@ -19,7 +19,7 @@ func TestALongRequestIsLookedAtBeforeRoomIsMadeForIt(t *testing.T) {
 	for name, data := range map[string][]byte{"items": items, "reports": reports} {
 		t.Run(name, func(t *testing.T) {
 			var m rationv1.SyncLeasesRequest
-			if err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, &m); err == nil || len(m.Items) > 0 {
+			if err := NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, &m); err == nil || len(m.Items) > 0 {
 				t.Errorf("%d items, %v", len(m.Items), err)
 			}
 		})
@@ -28,7 +28,7 @@ func TestALongRequestIsLookedAtBeforeRoomIsMadeForIt(t *testing.T) {
 	// one it is.
 	few := bytes.Repeat([]byte{2<<3 | 2, 0}, 10*lease.MaxItems)
 	var m rationv1.SyncLeasesRequest
-	if err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(few)}, &m); err != nil || len(m.Items) != 10*lease.MaxItems {
+	if err := NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(few)}, &m); err != nil || len(m.Items) != 10*lease.MaxItems {
 		t.Errorf("%d items, %v", len(m.Items), err)
 	}
 }
