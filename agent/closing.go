@@ -33,8 +33,8 @@ func (k *Keeper) onLeft(e Left) {
 // closeAll starts the last round of every budget that may hold a lease here.
 func (k *Keeper) closeAll() {
 	k.closing = true
-	for name, b := range k.policies {
-		if k.planned(b) {
+	for name, t := range k.policies {
+		if k.planned(&t.Budget) {
 			k.ward(name)
 		}
 	}

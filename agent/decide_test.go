@@ -224,15 +224,18 @@ func TestMatchingAgreesWithTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "c"})
 		entries := map[string]*entry{}
+		var list []*terms
+		matches := map[string]map[string]string{}
+		add := func(name string, match map[string]string) {
+			entries[name], matches[name] = &entry{name: name}, match
+			list = append(list, newTerms(policy.Budget{Name: name, Match: match}, nil))
+		}
 		for i := range rapid.SampledFrom([]int{0, 2 * fewKeys}).Draw(t, "other keys") {
-			e := &entry{name: fmt.Sprintf("other/%d", i)}
-			e.policy.Store(&policy.Budget{Name: e.name, Match: map[string]string{e.name: "a"}})
-			entries[e.name] = e
+			name := fmt.Sprintf("other/%d", i)
+			add(name, map[string]string{name: "a"})
 		}
 		for i := range rapid.IntRange(0, 20).Draw(t, "budgets") {
-			e := &entry{name: fmt.Sprint(i)}
-			e.policy.Store(&policy.Budget{Name: e.name, Match: rapid.MapOfN(word, word, 0, 3).Draw(t, "match")})
-			entries[e.name] = e
+			add(fmt.Sprint(i), rapid.MapOfN(word, word, 0, 3).Draw(t, "match"))
 		}
 		var have []Descriptor
 		for k, v := range rapid.MapOfN(word, word, 0, 3).Draw(t, "request") {
@@ -242,16 +245,16 @@ func TestMatchingAgreesWithTheDefinition(t *testing.T) {
 			have = append(have, have[0])
 		}
 		found := map[string]int{}
-		for _, e := range newIndex(entries).match(have, nil) {
+		for _, e := range newIndex(entries, list).match(have, nil) {
 			found[e.name]++
 		}
-		for name, e := range entries {
+		for name, m := range matches {
 			want := 0
-			if m := e.policy.Load().Match; len(m) > 0 && carriesAll(have, m) {
+			if len(m) > 0 && carriesAll(have, m) {
 				want = 1
 			}
 			if found[name] != want {
-				t.Fatalf("budget %v found %d times by %v", e.policy.Load().Match, found[name], have)
+				t.Fatalf("budget %v found %d times by %v", m, found[name], have)
 			}
 		}
 	})

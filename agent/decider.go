@@ -107,18 +107,20 @@ func NewDecider(opt Options, stats *Stats, urgent func(Urgent)) *Decider {
 // stay keep what they remember, and a changed policy forgets denials and
 // refusals, so that a raised limit helps at once.
 func (d *Decider) SetBudgets(budgets []policy.Budget) {
-	list := make([]*policy.Budget, len(budgets))
+	list := make([]*terms, len(budgets))
+	var last *terms
 	for i := range budgets {
-		list[i] = &budgets[i]
+		last = newTerms(budgets[i], last)
+		list[i] = last
 	}
 	d.setBudgets(list)
 }
 
-func (d *Decider) setBudgets(budgets []*policy.Budget) {
+func (d *Decider) setBudgets(budgets []*terms) {
 	old := d.index.Load()
 	entries := make(map[string]*entry, len(budgets))
-	for _, b := range budgets {
-		e := (*entry)(nil)
+	for _, t := range budgets {
+		b, e := &t.Budget, (*entry)(nil)
 		if old != nil {
 			e = old.byName[b.Name]
 		}
@@ -135,7 +137,7 @@ func (d *Decider) setBudgets(budgets []*policy.Budget) {
 		}
 		entries[b.Name] = e
 	}
-	d.index.Store(newIndex(entries))
+	d.index.Store(newIndex(entries, budgets))
 }
 
 // Ready reports whether the budgets are known.

@@ -104,7 +104,7 @@ type (
 	// AskUsed asks the deciding side which budgets it uses; answered by Used.
 	AskUsed struct{}
 	// SetBudgets gives the deciding side its budgets; not answered.
-	SetBudgets struct{ Budgets []*policy.Budget }
+	SetBudgets struct{ Budgets []*terms }
 	// Tell gives the deciding side a hint; not answered.
 	Tell struct {
 		Budget  string

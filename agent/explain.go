@@ -12,6 +12,7 @@ import (
 // Explanation says where a budget's tokens are, as one agent sees it now, and
 // so why a request was denied.
 type Explanation struct {
+	// Budget lacks its Match.
 	Budget policy.Budget
 	// Row is false when the region's store holds no wallet: then the rest of the
 	// store's part is zero.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/ration-dev/ration/policy"
 )
 
 func field(list string, i int, name string) string {
@@ -36,23 +34,35 @@ type keyed struct {
 // fewKeys is how many keys are compared one by one rather than hashed.
 const fewKeys = 8
 
-// indexed is a budget under one of its pairs; rest has the others.
+// indexed is a budget under one of its pairs; rest has the others, and may have
+// that one too.
 type indexed struct {
 	entry *entry
 	rest  []Descriptor
 }
 
-// newIndex indexes the entries by their present policies.
-func newIndex(entries map[string]*entry) *index {
+// without leaves p out where that takes no new list.
+func without(pairs []Descriptor, p Descriptor) []Descriptor {
+	switch last := len(pairs) - 1; p {
+	case pairs[0]:
+		return pairs[1:]
+	case pairs[last]:
+		return pairs[:last]
+	}
+	return pairs
+}
+
+// newIndex indexes the entries by these policies.
+func newIndex(entries map[string]*entry, policies []*terms) *index {
 	ix := &index{byName: entries, byKey: map[string]*keyed{}}
 	shared := make(map[Descriptor]int, len(entries))
-	for _, e := range entries {
-		for k, v := range e.policy.Load().Match {
-			shared[Descriptor{k, v}]++
+	for _, t := range policies {
+		for _, p := range t.pairs {
+			shared[p]++
 		}
 	}
-	for _, e := range entries {
-		ix.add(e, e.policy.Load(), shared)
+	for _, t := range policies {
+		ix.add(entries[t.Name], t, shared)
 	}
 	for _, k := range ix.byKey {
 		ix.keys = append(ix.keys, k)
@@ -66,30 +76,17 @@ func newIndex(entries map[string]*entry) *index {
 
 // add leaves out deleted budgets: a limit that was taken away limits nobody,
 // and what is still leased for it is not spent.
-func (ix *index) add(e *entry, b *policy.Budget, shared map[Descriptor]int) {
-	if b.Deleted || len(b.Match) == 0 {
+func (ix *index) add(e *entry, t *terms, shared map[Descriptor]int) {
+	if t.Deleted || len(t.pairs) == 0 {
 		return
 	}
-	pairs := make([]Descriptor, 0, len(b.Match))
-	for k, v := range b.Match {
-		pairs = append(pairs, Descriptor{k, v})
-	}
-	slices.SortFunc(pairs, func(a, b Descriptor) int {
-		if shared[a] != shared[b] {
-			return shared[a] - shared[b]
-		}
-		if a.Key < b.Key {
-			return -1
-		}
-		return 1
-	})
-	p := pairs[0]
+	p := slices.MinFunc(t.pairs, func(a, b Descriptor) int { return shared[a] - shared[b] })
 	k := ix.byKey[p.Key]
 	if k == nil {
 		k = &keyed{key: p.Key, byValue: map[string][]indexed{}}
 		ix.byKey[p.Key] = k
 	}
-	k.byValue[p.Value] = append(k.byValue[p.Value], indexed{entry: e, rest: pairs[1:]})
+	k.byValue[p.Value] = append(k.byValue[p.Value], indexed{entry: e, rest: without(t.pairs, p)})
 }
 
 // under returns the budgets that stand under a pair.

@@ -99,7 +99,7 @@ type Keeper struct {
 	out []Effect
 	// policies are the listed budgets, wards those of them that there is more to
 	// know of: the region uses them, or holds something of theirs.
-	policies map[string]*policy.Budget
+	policies map[string]*terms
 	wards    map[string]*ward
 	// order is by rank: what many budgets want at once hides nothing that is more
 	// urgent, or due by the clock. busy counts the wards that left each for a
@@ -154,7 +154,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	if cfg.SyncEvery <= 0 {
 		cfg.SyncEvery = syncEvery
 	}
-	return &Keeper{cfg: cfg, policies: map[string]*policy.Budget{}, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
+	return &Keeper{cfg: cfg, policies: map[string]*terms{}, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
 }
 
 // Step takes in ev at now, on the process's monotonic clock, and returns what
@@ -406,15 +406,17 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 			gone[name] = true
 		}
 	}
+	var last *terms
 	for i := range list.Budgets {
-		b := list.Budgets[i]
+		b := &list.Budgets[i]
 		delete(gone, b.Name)
 		if known := k.policies[b.Name]; known != nil && known.Version == b.Version {
 			continue
 		}
 		changed = true
-		k.policies[b.Name] = &b
-		k.renew(&b)
+		last = newTerms(*b, last)
+		k.policies[b.Name] = last
+		k.renew(&last.Budget)
 	}
 	for name := range gone {
 		changed = true
@@ -429,9 +431,9 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 // ward returns a listed budget's ward, made if there is none, or nil.
 func (k *Keeper) ward(budget string) *ward {
 	w := k.wards[budget]
-	if w == nil && k.policies[budget] != nil {
-		w = &ward{at: -1, budget: k.policies[budget]}
-		k.wards[budget] = w
+	if t := k.policies[budget]; w == nil && t != nil {
+		w = &ward{at: -1, budget: &t.Budget}
+		k.wards[t.Name] = w
 	}
 	return w
 }
@@ -464,12 +466,12 @@ func (k *Keeper) soon(w *ward) {
 }
 
 // sorted lists the policies by name, so that runs repeat.
-func (k *Keeper) sorted() []*policy.Budget {
-	all := make([]*policy.Budget, 0, len(k.policies))
-	for _, b := range k.policies {
-		all = append(all, b)
+func (k *Keeper) sorted() []*terms {
+	all := make([]*terms, 0, len(k.policies))
+	for _, t := range k.policies {
+		all = append(all, t)
 	}
-	slices.SortFunc(all, func(a, b *policy.Budget) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *terms) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -538,11 +540,11 @@ func (k *Keeper) onLed(e Led) {
 		return
 	}
 	k.do(ListInUse{})
-	for _, b := range k.sorted() {
-		if !k.planned(b) {
+	for _, t := range k.sorted() {
+		if !k.planned(&t.Budget) {
 			continue
 		}
-		if w := k.ward(b.Name); k.standing(w) && w.phase == resting {
+		if w := k.ward(t.Name); k.standing(w) && w.phase == resting {
 			k.soon(w)
 		}
 	}

@@ -36,7 +36,7 @@ type Runner struct {
 	urgent chan Urgent
 	asks   chan func(*Keeper)
 	// budgets has room for one list; a newer one takes its place.
-	budgets chan []*policy.Budget
+	budgets chan []*terms
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -62,7 +62,7 @@ func NewRunner(cfg RunnerConfig) *Runner {
 		events:  make(chan Event, 256),
 		urgent:  make(chan Urgent, urgentQueue),
 		asks:    make(chan func(*Keeper)),
-		budgets: make(chan []*policy.Budget, 1),
+		budgets: make(chan []*terms, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		onPanic: cfg.OnPanic,
@@ -282,7 +282,7 @@ func (r *Runner) do(ctx context.Context, f Effect) (ev Event) {
 }
 
 // setBudgets hands the list to the indexer without waiting for it.
-func (r *Runner) setBudgets(list []*policy.Budget) {
+func (r *Runner) setBudgets(list []*terms) {
 	select {
 	case <-r.budgets:
 	default:

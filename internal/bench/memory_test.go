@@ -76,7 +76,7 @@ func BenchmarkMemory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	empty := heapInUse()
+	empty := liveHeap()
 	ctx, stop := context.WithCancel(b.Context())
 	r := agent.NewRunner(agent.RunnerConfig{
 		Options: agent.Options{Region: "us", Process: "p", Store: store, StoreDeadline: 5 * time.Second},
@@ -89,11 +89,11 @@ func BenchmarkMemory(b *testing.B) {
 	for !r.Ready() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	known := (heapInUse() - empty) / *memoryBudgets
+	known := (liveHeap() - empty) / *memoryBudgets
 	use(b, r, store, memoryFirst)
-	heap, stored := heapInUse(), usedMemory(b, server)
+	heap, stored := liveHeap(), usedMemory(b, server)
 	use(b, r, store, *memoryBudgets)
-	agents := known + (heapInUse()-heap)/(*memoryBudgets-memoryFirst)
+	agents := known + (liveHeap()-heap)/(*memoryBudgets-memoryFirst)
 	redises := (usedMemory(b, server) - stored) / (*memoryBudgets - memoryFirst)
 	writeHeapProfile(b)
 	b.ReportMetric(float64(known), "B-known/budget")
@@ -164,13 +164,14 @@ func writeHeapProfile(b *testing.B) {
 	}
 }
 
-func heapInUse() int {
+// liveHeap is what is in use on the heap after a collection.
+func liveHeap() int {
 	var m runtime.MemStats
 	for range 2 {
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
-	return int(m.HeapInuse)
+	return int(m.HeapAlloc)
 }
 
 func usedMemory(b *testing.B, server *testredis.Server) int {
