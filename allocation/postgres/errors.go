@@ -115,8 +115,11 @@ func isFault(code string) bool {
 	return false
 }
 
+// isSchemaMissing reports whether a code means another schema than this one. No
+// statement writes NULL: a column that refuses it is one that an older schema
+// has and the statement does not know.
 func isSchemaMissing(code string) bool {
-	return code == "42P01" || code == "42703" || code == "3F000"
+	return code == "42P01" || code == "42703" || code == "3F000" || code == "23502"
 }
 
 func reason(err error) string {

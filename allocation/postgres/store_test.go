@@ -222,6 +222,20 @@ func TestAMissingSchemaSaysWhatToRun(t *testing.T) {
 	}
 }
 
+// An older schema has columns that nothing fills any more. Seen to catch: the
+// refusal taken for a bug of the program's.
+func TestAnOlderSchemaSaysWhatToRun(t *testing.T) {
+	url := testpg.Database(t)
+	newFakeTime(t, url).exec("ALTER TABLE budgets ADD COLUMN gone bigint NOT NULL")
+	s := open(t, url, postgres.Options{})
+	err := s.Apply(context.Background(), []string{"acme/search"}, func(allocation.Now, []*allocation.State) ([]*allocation.State, error) {
+		return []*allocation.State{counted("acme/search")}, nil
+	})
+	if lease.CodeOf(err) != lease.Unavailable || !strings.Contains(err.Error(), "migrate up") {
+		t.Errorf("%v, want unavailable, and to run migrate up", err)
+	}
+}
+
 func TestAVolatileDatabaseIsRefused(t *testing.T) {
 	url := testpg.Database(t) + "&options=-c%20synchronous_commit%3Doff"
 	if _, err := postgres.Open(context.Background(), url, postgres.Options{}); !errors.Is(err, postgres.ErrVolatile) {
