@@ -449,10 +449,10 @@ func (k *Keeper) renew(b *policy.Budget) {
 	if w == nil {
 		return
 	}
-	w.budget, w.gone, w.final, w.askAfter = b, false, false, 0
+	w.budget, w.gone, w.final = b, false, false
 	w.hint = Hint{Low: w.hint.Low}
 	for i := range w.told {
-		w.told[i].notBefore, w.told[i].scarce, w.told[i].refusals = 0, 0, 0
+		w.told[i].notBefore, w.told[i].scarce, w.refusals[i] = 0, 0, 0
 	}
 	if k.leader && w.phase == resting {
 		k.soon(w)
@@ -516,9 +516,9 @@ func (k *Keeper) onUrgent(e Urgent) {
 	w.usedUntil = max(w.usedUntil, k.now+w.usedFor())
 	w.ownUntil = max(w.ownUntil, k.now+usedFor)
 	w.waiting = max(w.waiting, e.Cost)
-	if k.now < w.askAfter {
-		if w.phase == resting && (w.due == 0 || w.due > w.askAfter) {
-			k.schedule(w, w.askAfter)
+	if k.now < w.hint.AskAfter {
+		if w.phase == resting && (w.due == 0 || w.due > w.hint.AskAfter) {
+			k.schedule(w, w.hint.AskAfter)
 		}
 		return
 	}

@@ -53,8 +53,7 @@ func (k *Keeper) syncFailed(b *batch) {
 		w.hint.Unreachable = true
 		w.urgent = false
 		k.fail(w)
-		w.askAfter = w.due
-		w.hint.AskAfter = w.askAfter
+		w.hint.AskAfter = w.due
 		k.tell(w)
 	}
 	if k.leader && k.failures%3 == 0 && !k.closing {
@@ -125,8 +124,7 @@ func (k *Keeper) refusedItem(w *ward, err *lease.Error) {
 		if err.RetryAfter > 0 {
 			k.sleep(w, k.now+k.jitter(err.RetryAfter))
 		}
-		w.askAfter = w.due
-		w.hint.AskAfter = w.askAfter
+		w.hint.AskAfter = w.due
 		k.tell(w)
 		return
 	}
@@ -161,19 +159,22 @@ func (k *Keeper) learn(w *ward, states []lease.State) {
 }
 
 func (k *Keeper) learnKind(w *ward, s *lease.State) {
-	t := &w.told[s.Kind-1]
+	t, refusals := &w.told[s.Kind-1], &w.refusals[s.Kind-1]
 	switch s.Status {
 	case lease.Ended:
 		k.count(SyncEnded)
 	case lease.NotPlanned:
 		k.count(SyncNotPlanned)
-		t.notBefore = k.now + k.jitter(s.RetryAfter<<min(t.refusals, notPlannedDoublings))
-		t.refusals++
+		t.notBefore = k.now + k.jitter(s.RetryAfter<<*refusals)
+		*refusals = min(*refusals+1, notPlannedDoublings)
 		if s.Short != lease.Enough || s.Holder != "" {
-			t.refusals = 0 // planned, but not to be had yet
+			*refusals = 0 // planned, but not to be had yet
 		}
 	case lease.Active:
-		t.ttl, t.keep, t.notBefore, t.refusals = s.TTL, s.Keep, 0, 0
+		t.ttl, t.notBefore, *refusals = s.TTL, 0, 0
+		if s.Kind == lease.Lump {
+			w.keep = s.Keep
+		}
 		if s.Short == lease.Enough {
 			k.count(SyncActive)
 			t.scarce = 0
@@ -202,7 +203,6 @@ func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay 
 	}
 	h := &w.hint
 	h.Refused, h.Until, h.Retry, h.AskAfter = why, 0, 0, 0
-	w.askAfter = 0
 	if why == lease.Enough {
 		return
 	}
@@ -211,8 +211,7 @@ func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay 
 	if retry > 0 {
 		h.Retry, again = k.now+retry, min(retry, askAtLeast)
 	}
-	w.askAfter = k.now + k.jitter(max(again, shortestRTT))
-	h.AskAfter = w.askAfter
+	h.AskAfter = k.now + k.jitter(max(again, shortestRTT))
 }
 
 func (w *ward) anyAlive() bool {
@@ -238,9 +237,9 @@ func (k *Keeper) onInstalled(e StatesInstalled) {
 		if o == regionstore.OK {
 			w.arrived = true
 		}
-		if i < len(w.item.Leases) && !w.missing {
-			l := w.lease(w.item.Leases[i].Kind)
-			w.told[w.item.Leases[i].Kind-1].hold = l.Granted - l.Used - l.Returned
+		if i < len(w.item.Leases) && w.item.Leases[i].Kind == lease.Lump && !w.missing {
+			l := w.lease(lease.Lump)
+			w.hold = l.Granted - l.Used - l.Returned
 		}
 	}
 	k.settled(w)

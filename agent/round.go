@@ -34,7 +34,7 @@ func (k *Keeper) fail(w *ward) {
 		k.retire(w)
 		return
 	}
-	k.sleep(w, k.now+k.backoff(w.failures))
+	k.sleep(w, k.now+k.backoff(int(w.failures)))
 }
 
 // plan decides what the round does next, after its row was read or changed.
@@ -113,7 +113,10 @@ func (k *Keeper) onRowOpened(e RowOpened) {
 	for i := range w.told {
 		if w.view.Row.Leases[i].Incarnation != before.Leases[i].Incarnation {
 			k.cfg.Stats.Incarnations.Add(1)
-			w.told[i] = told{}
+			w.told[i], w.refusals[i] = told{}, 0
+			if lease.Kind(i+1) == lease.Lump {
+				w.keep, w.hold = 0, 0
+			}
 		}
 	}
 	if k.reopens(w) { // the store thinks otherwise: look again later
@@ -155,9 +158,8 @@ func (k *Keeper) returnSurplus(w *ward) bool {
 	if !w.alive(lease.Lump) {
 		return false
 	}
-	t := &w.told[lease.Lump-1]
-	keep := t.keep
-	if t.ttl == 0 {
+	keep := w.keep
+	if w.told[lease.Lump-1].ttl == 0 {
 		keep = lease.MaxTokens // this process has heard nothing yet
 	}
 	if w.scarce(k.now) {
@@ -288,7 +290,7 @@ func (k *Keeper) onSyncBegun(e SyncBegun) {
 func (k *Keeper) again(w *ward) {
 	w.failures++
 	if w.failures > 3 {
-		k.sleep(w, k.now+k.backoff(w.failures-3))
+		k.sleep(w, k.now+k.backoff(int(w.failures-3)))
 		return
 	}
 	k.sleep(w, k.now+time.Millisecond)

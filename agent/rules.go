@@ -14,7 +14,7 @@ import (
 
 // worthAsking reports whether an urgent Sync may bring tokens.
 func (k *Keeper) worthAsking(w *ward) bool {
-	if k.now < w.askAfter {
+	if k.now < w.hint.AskAfter {
 		return false
 	}
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
@@ -91,7 +91,7 @@ func smaller(l *regionstore.Lease) bool {
 // with others, because what it follows is said by them.
 func (k *Keeper) asks(w *ward, kind lease.Kind) bool {
 	t := &w.told[kind-1]
-	if k.now < t.notBefore || k.now < w.askAfter {
+	if k.now < t.notBefore || k.now < w.hint.AskAfter {
 		return false
 	}
 	if w.lease(kind).Seq > 0 && t.notBefore == 0 && k.now < w.sentAt+time.Second {
@@ -117,7 +117,7 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 	if w.usedUntil <= k.now {
 		return false
 	}
-	if k.now >= w.askAfter && w.live() < k.low(w) {
+	if k.now >= w.hint.AskAfter && w.live() < k.low(w) {
 		return true
 	}
 	l := w.lease(lease.Lump)
@@ -227,12 +227,12 @@ func (k *Keeper) low(w *ward) lease.Tokens {
 	if w.final || w.missing || !w.elastic(k.now) {
 		return 0
 	}
-	if t := &w.told[lease.Lump-1]; t.ttl > 0 && t.keep == 0 && !w.alive(lease.Paced) {
+	if w.told[lease.Lump-1].ttl > 0 && w.keep == 0 && !w.alive(lease.Paced) {
 		return 0 // nothing is kept here for callers that do not wait
 	}
 	low := w.demand.rate * (k.rtt + shortestRTT).Seconds()
-	if hold := w.told[lease.Lump-1].hold; w.alive(lease.Lump) && hold > 0 {
-		low = min(low, 0.4*float64(hold))
+	if w.alive(lease.Lump) && w.hold > 0 {
+		low = min(low, 0.4*float64(w.hold))
 	}
 	if w.alive(lease.Paced) {
 		low = min(low, 0.25*float64(w.lease(lease.Paced).Beta))
@@ -279,7 +279,7 @@ func (k *Keeper) nextLook(w *ward) time.Duration {
 		case l.Closed && (!reported(l) || counted(l) > 0), l.Pending, w.dead(kind):
 			sooner(k.now + max(k.cfg.SyncEvery, 2*k.rtt))
 		case unborn(l) && k.standing(w) && kind == lease.Reserve:
-			sooner(max(w.told[kind-1].notBefore, w.askAfter, k.now+time.Second))
+			sooner(max(w.told[kind-1].notBefore, w.hint.AskAfter, k.now+time.Second))
 		}
 	}
 	return next

@@ -25,24 +25,40 @@ const (
 )
 
 // ward is what the Keeper knows about one budget's wallet. It decides nothing
-// about safety: everything here may be lost, stale or wrong.
+// about safety: everything here may be lost, stale or wrong. Its fields stand so
+// that they leave no gaps: an agent may have very many.
 type ward struct {
 	budget *policy.Budget
-	phase  phase
+	// at is the place in the heap, -1 outside; failures is of rounds, in a row.
+	at, failures int32
+	phase        phase
 	// queue is the heap that the ward waits in, or came from.
 	queue Rank
-	// due is when to look at the row again, never (0 in the heap sense) while a
-	// round is under way; at is the place in the heap, -1 outside.
-	due time.Duration
-	at  int
+	// urgent is set while somebody waits or the wallet is low.
+	urgent bool
+	// missing is set while the row was last seen to be missing.
+	missing bool
+	// final is set when the ledger does not serve this budget here.
+	final bool
+	// gone is set when the budget is listed no more.
+	gone bool
+	// arrived is set when the deciding side is to hear that tokens came.
+	arrived bool
+	// ended is set once, on shutdown, the ward has nothing more to close.
+	ended bool
+	// refusals is how often in a row a kind was not planned, notPlannedDoublings
+	// at most.
+	refusals [lease.Kinds]uint8
 
+	// due is when to look at the row again, never (0 in the heap sense) while a
+	// round is under way.
+	due time.Duration
 	// view is the row as last seen, and item what is being sent: both nil at rest,
 	// where viewAt, missing, livesUntil (per kind, 0 for a lease that was dead) and
 	// held are left of them.
 	view       *regionstore.View
 	item       *lease.Item
 	viewAt     time.Duration
-	missing    bool
 	livesUntil [lease.Kinds]time.Duration
 	held       [lease.Kinds]lease.Tokens
 	demand     demand
@@ -50,15 +66,14 @@ type ward struct {
 	// usedUntil is until when the region is known to use the budget, ownUntil
 	// until when this process does.
 	usedUntil, ownUntil time.Duration
-	// urgent is set while somebody waits or the wallet is low, waiting is the
-	// largest cost waited for.
-	urgent  bool
+	// waiting is the largest cost waited for.
 	waiting lease.Tokens
 
 	told [lease.Kinds]told
-	hint Hint
-	// askAfter is before when asking for more is useless: the ledger refused.
-	askAfter time.Duration
+	// keep is what the ledger said last that the lump may keep, and hold what was
+	// granted of it and not yet used or returned, as of the answer.
+	keep, hold lease.Tokens
+	hint       Hint
 	// sentAt, sentDemand and sentVersion are of the last item that was answered.
 	sentAt      time.Duration
 	sentDemand  float64
@@ -72,29 +87,15 @@ type ward struct {
 	batch uint64
 	// gatherUntil is when a gathering ward goes, with or without others.
 	gatherUntil time.Duration
-	failures    int
-	// final is set when the ledger does not serve this budget here.
-	final bool
-	// gone is set when the budget is listed no more.
-	gone bool
-	// arrived is set when the deciding side is to hear that tokens came.
-	arrived bool
-	// ended is set once, on shutdown, the ward has nothing more to close.
-	ended bool
 }
 
 // told is what the ledger said last about one kind.
 type told struct {
-	ttl  time.Duration
-	keep lease.Tokens
-	// hold is what was granted and not yet used or returned, as of the answer.
-	hold lease.Tokens
+	ttl time.Duration
 	// scarce is until when tokens of this kind are thought to be short.
 	scarce time.Duration
 	// notBefore is when asking for a kind that was not planned makes sense.
 	notBefore time.Duration
-	// refusals is how often in a row it was not planned.
-	refusals int
 }
 
 // extendEarly is how much of a lease's ttl must be left, at least, when it is
@@ -236,12 +237,12 @@ func (h wards) Less(i, j int) bool {
 
 func (h wards) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+	h[i].at, h[j].at = int32(i), int32(j)
 }
 
 func (h *wards) Push(x any) {
 	w := x.(*ward)
-	w.at = len(*h)
+	w.at = int32(len(*h))
 	*h = append(*h, w)
 }
 
@@ -257,13 +258,13 @@ func (h *wards) Pop() any {
 // schedule sets when w is looked at next, if it rests; 0 takes it out.
 func (k *Keeper) schedule(w *ward, due time.Duration) {
 	if w.at >= 0 && (due == 0 || w.queue != w.rank()) {
-		heap.Remove(&k.order[w.queue], w.at)
+		heap.Remove(&k.order[w.queue], int(w.at))
 	}
 	w.due = due
 	switch {
 	case due == 0:
 	case w.at >= 0:
-		heap.Fix(&k.order[w.queue], w.at)
+		heap.Fix(&k.order[w.queue], int(w.at))
 	default:
 		w.queue = w.rank()
 		heap.Push(&k.order[w.queue], w)
