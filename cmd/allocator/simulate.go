@@ -79,6 +79,9 @@ func (s *simulation) run(cmd *cobra.Command, env environment, files []string) er
 		if _, err := os.Stat(filepath.Dir(s.html)); err != nil {
 			return cli.Usagef("--html: %w", err)
 		}
+		if at, err := os.Stat(s.html); err == nil && at.IsDir() { // said before the runs, not after
+			return cli.Usagef("--html: %s is a directory", s.html)
+		}
 	}
 	ctx := cmd.Context()
 	if os.Getenv("GOGC") == "" {
@@ -225,12 +228,16 @@ const mostPoints = 1000
 
 // points lists the grid that the sweeps make; one empty point without any.
 func (s *simulation) points() ([][]scenario.Setting, error) {
-	points := [][]scenario.Setting{nil}
+	points, swept := [][]scenario.Setting{nil}, map[string]bool{}
 	for _, sweep := range s.sweeps {
 		field, list, ok := strings.Cut(sweep, "=")
 		if !ok || field == "" || list == "" {
 			return nil, cli.Usagef("--sweep %q: write FIELD=VALUE,VALUE as in lease.ttl=1s,5s,20s", sweep)
 		}
+		if swept[field] {
+			return nil, cli.Usagef("--sweep: %s is swept twice: write all its values in one", field)
+		}
+		swept[field] = true
 		values := strings.Split(list, ",")
 		if len(points)*len(values) > mostPoints {
 			return nil, cli.Usagef("--sweep: the grid has more than %d points", mostPoints)

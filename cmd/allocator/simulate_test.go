@@ -36,6 +36,10 @@ func TestSimulate(t *testing.T) {
 	expect(t, 2, []string{"--sweep lease.ttl=0s: lease.ttl must be above 0"}, "simulate", file, "--sweep", "lease.ttl=5s,0s")
 	expect(t, 2, []string{`--sweep "lease.ttl": write FIELD=VALUE`}, "simulate", file, "--sweep", "lease.ttl")
 	expect(t, 2, []string{"--runs must be above 0"}, "simulate", file, "--runs", "0")
+	expect(t, 2, []string{"swept twice"}, "simulate", file, "--sweep", "limit.burst=5", "--sweep", "limit.burst=6")
+	if out := expect(t, 2, []string{"is a directory"}, "simulate", file, "--html", t.TempDir()); out != "" {
+		t.Errorf("ran before it refused:\n%s", out)
+	}
 	// More seeds than fit into a slice: they must be refused before they are listed.
 	expect(t, 2, []string{"more than 100000 runs"}, "simulate", file, "--runs", "9223372036854775807")
 	expect(t, 2, []string{"not one of table, json, csv"}, "simulate", file, "-o", "yaml")
