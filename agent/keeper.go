@@ -50,10 +50,10 @@ const (
 
 	// looksPerSecond and beatsPerSecond bound what a region of very many active
 	// budgets asks of its store and of the ledger when nothing presses. A look
-	// costs the store about what a decision does, so it is to be a small part of
-	// what the store can do.
+	// costs the store about what a decision does, and a beat three times that, so
+	// they are to be a small part of what the store can do.
 	looksPerSecond = 2_500
-	beatsPerSecond = 2_500
+	beatsPerSecond = 1_000
 
 	firstRTT     = 250 * time.Millisecond
 	shortestRTT  = 10 * time.Millisecond
