@@ -30,6 +30,7 @@ func TestMigrate(t *testing.T) {
 	expect(t, 0, []string{`"applied": true`}, append(db, "migrate", "status", "-o", "json")...)
 	expect(t, 0, []string{"undid"}, append(db, "migrate", "down", "--yes")...)
 	expect(t, 1, []string{"missing"}, append(db, "migrate", "status")...)
+	expect(t, 3, []string{"run allocator migrate up"}, append(db, "serve", "--insecure", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")...)
 }
 
 // From files to the ledger and back: shown first, all or none, and the same

@@ -30,6 +30,7 @@ func migrateCommand() *cobra.Command {
 func migrateUp(db *database) *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Apply every migration that is missing", Args: cobra.NoArgs,
+		Long: "Apply every migration that is missing. Replace the allocators right after: those of\nan older version fail on a newer schema, and until then regions live on the leases\nthat they have. A newer version does not start on an older schema.",
 		Example: cli.Examples("allocator migrate up --database-url postgres://ration@db/ration"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel, err := db.context(cmd)
@@ -100,20 +101,27 @@ func migrateStatus(db *database) *cobra.Command {
 		if err != nil {
 			return cli.Unreachable(err)
 		}
-		list, rows, missing := make([]migration, len(all)), make([][]any, len(all)), 0
+		list, rows := make([]migration, len(all)), make([][]any, len(all))
 		for i, v := range all {
 			list[i], rows[i] = migration(v), []any{v.Number, v.Name, v.Applied}
-			if !v.Applied {
-				missing++
-			}
 		}
 		err = cli.Print(cmd.OutOrStdout(), *format, list, func(w io.Writer) error {
 			return cli.WriteTable(w, []string{"Number", "Migration", "Applied"}, rows)
 		})
-		if err == nil && missing > 0 {
-			err = cli.Failf("%d migrations are missing: run allocator migrate up", missing)
+		if n := missing(all); err == nil && n > 0 {
+			err = cli.Failf("%d migrations are missing: run allocator migrate up", n)
 		}
 		return err
 	}
 	return cmd
+}
+
+// missing counts the migrations that are not applied.
+func missing(all []migrations.Version) (n int) {
+	for _, v := range all {
+		if !v.Applied {
+			n++
+		}
+	}
+	return n
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ration-dev/ration/internal/cli"
 	tokens "github.com/ration-dev/ration/internal/credentials"
 	"github.com/ration-dev/ration/lease/rpc"
+	"github.com/ration-dev/ration/migrations"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -97,11 +99,28 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer store.Close()
+	if err := f.schema(cmd.Context()); err != nil {
+		return err
+	}
 	server := app.NewAllocator(app.AllocatorOptions{
 		Store: store, Credentials: f.credentials, Deployment: *f.deployment, Listen: f.listen, HTTP: f.http,
 		TLS: secure, Drain: f.drain, Log: f.log, Collectors: commits,
 	})
 	return f.serve(cmd.Context(), server)
+}
+
+// schema refuses a database whose schema is older than this program: it would
+// serve until the first statement that needs what is missing.
+func (f *serveFlags) schema(ctx context.Context) error {
+	all, err := migrations.Status(ctx, f.database)
+	if err != nil {
+		f.log.Warn("whether the schema is current is not known", "error", err)
+		return nil
+	}
+	if n := missing(all); n > 0 {
+		return cli.Unreachable(fmt.Errorf("%d migrations are missing: run allocator migrate up", n))
+	}
+	return nil
 }
 
 func (f *serveFlags) serve(ctx context.Context, server *app.Allocator) error {
