@@ -30,7 +30,7 @@ func migrateCommand() *cobra.Command {
 func migrateUp(db *database) *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Apply every migration that is missing", Args: cobra.NoArgs,
-		Long: "Apply every migration that is missing. Replace the allocators right after: those of\nan older version fail on a newer schema, and until then regions live on the leases\nthat they have. A newer version does not start on an older schema.",
+		Long:    "Apply every migration that is missing. Replace the allocators right after: those of\nan older version fail on a newer schema, and until then regions live on the leases\nthat they have. A newer version does not start on an older schema.",
 		Example: cli.Examples("allocator migrate up --database-url postgres://ration@db/ration"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel, err := db.context(cmd)
