@@ -10,7 +10,8 @@ import (
 )
 
 // A budget that nobody uses any more closes its lump, sends nothing from then
-// on, and leaves nothing behind in the agent but its policy.
+// on, and leaves nothing behind in the agent but its policy once its demand is
+// no longer averaged.
 func TestIdleBudgetClosesItsLumpSendsNothingAndIsForgotten(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(bucket("acme/x", 100, 200, policy.Dynamic, "us", "eu"), bucket("acme/tiny", 1, 3, policy.Dynamic, "us", "eu"))
@@ -36,13 +37,13 @@ func TestIdleBudgetClosesItsLumpSendsNothingAndIsForgotten(t *testing.T) {
 			t.Errorf("%s: the process remembers %+v", name, *e.usage)
 		}
 	}
-	if len(n.keeper.wards) != 0 || n.keeper.active() != 0 {
-		t.Errorf("the keeper looks after %d budgets, %d of them at times", len(n.keeper.wards), n.keeper.active())
-	}
 	calls := n.stats.SyncCalls.Load()
 	w.run(10 * time.Minute)
 	if got := n.stats.SyncCalls.Load(); got != calls {
 		t.Errorf("%d calls for budgets that nobody uses", got-calls)
+	}
+	if len(n.keeper.wards) != 0 || n.keeper.active() != 0 {
+		t.Errorf("the keeper looks after %d budgets, %d of them at times", len(n.keeper.wards), n.keeper.active())
 	}
 	n.load("acme/x", 50, w.now+time.Second)
 	w.run(time.Second)

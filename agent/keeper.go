@@ -332,11 +332,15 @@ func (k *Keeper) forgettable(w *ward) bool {
 }
 
 // dismiss forgets a ward, and lets the deciding side forget what it was told. A
-// refusal is worth remembering for as long as it counts: then it returns when to
-// look again.
+// refusal is worth remembering for as long as it counts, and demand for as long as
+// it is averaged, or rare requests would each be the first: then it returns when
+// to look again.
 func (k *Keeper) dismiss(w *ward) (due time.Duration) {
 	if w.hint.refused(k.now) {
 		return w.hint.Until
+	}
+	if until := max(w.usedUntil, w.ownUntil) + demandMemory; until > k.now && w.demand.rate > 0 {
+		return until
 	}
 	delete(k.wards, w.budget.Name)
 	if w.hint != (Hint{}) {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/ration-dev/ration/internal/mutant"
@@ -37,15 +36,14 @@ func small(b *policy.Budget) lease.Tokens {
 }
 
 // worthHolding is how many tokens are worth taking ahead for a slow budget that is
-// asked for so many a second: what is used while they may be held, and as much as
-// chance adds, for the rest goes back with the step that tells of the others. Of
-// fewer than two, that step costs more than it saves.
+// asked for so many a second: what is used while they may be held. Of fewer than
+// two, the step that gives back costs more than it saves.
 func worthHolding(rate float64) lease.Tokens {
-	n := rate * smallSpan.Seconds()
+	n := lease.Tokens(rate * smallSpan.Seconds())
 	if n < 2 {
 		return 0
 	}
-	return lease.Tokens(n + 2*math.Sqrt(n))
+	return n
 }
 
 // takeOf makes one budget's part of a store step, with the demand that was
