@@ -187,10 +187,12 @@ func (e *entry) holds() bool {
 	return len(e.pocket.parts) > 0
 }
 
-// harvest takes in the demand of hot decisions. The entry's mutex is held.
+// harvest takes in the demand of hot decisions. The entry's mutex is held. A
+// surplus may be there without demand: of a decision that found no token after
+// all, and whose part was taken in before.
 func (e *entry) harvest() {
 	n := e.pocket.demand()
-	if n == 0 {
+	if n == 0 && e.surplus.Load() == 0 {
 		return
 	}
 	e.served += int64(n) - e.surplus.Swap(0)

@@ -85,3 +85,21 @@ func flushWhile(d *Decider, e *entry, done <-chan struct{}) {
 		e.unlock()
 	}
 }
+
+// A decision of several tokens that finds none after all, while what others used
+// is taken in, leaves their count as it is. Seen to catch: a surplus that waits
+// for demand.
+func TestAHotDecisionThatFindsNoTokenIsNotCounted(t *testing.T) {
+	b := newBench(t, lumps("a/x1"))
+	e := remembering(b.decider.entry("a/x1"))
+	q := newPart(10, time.Hour)
+	e.pocket.parts = append(e.pocket.parts, q)
+	q.take(1)        // a decision of one token
+	e.surplus.Add(1) // one of two tokens begins
+	e.harvest()
+	e.surplus.Add(-1) // and finds too few
+	e.harvest()
+	if e.served != 1 || e.offered != 1 {
+		t.Errorf("%d decisions and a demand of %d, want one of each", e.served, e.offered)
+	}
+}
