@@ -30,10 +30,10 @@ func TestMutantsDie(t *testing.T) {
 		dies []string
 	}{
 		{"no guard", mutant.NoGuard, []string{wallet}},
-		{"a replayed sequence is granted again", mutant.ReplayGrantsAgain, []string{singleGrant, wallet}},
+		{"a replayed sequence is granted again", mutant.ReplayGrantsAgain, []string{singleGrant, wallet, onlyTime}},
 		{"an older sequence is processed", mutant.OlderSequenceProcessed, []string{singleGrant, wallet}},
 		{"returned is credited per delivery", mutant.ReturnCreditedPerDelivery, []string{onlyTime}},
-		{"an ended lease is revived", mutant.EndedRevived, []string{noEarly, conservation}},
+		{"an ended lease is revived", mutant.EndedRevived, []string{noEarly, conservation, singleGrant}},
 		{"expiry credits the rest", mutant.ExpiryCredits, []string{onlyTime}},
 		{"late totals are credited", mutant.LateTotalsCredited, []string{onlyTime}},
 		{"the ceiling ignores outstanding", mutant.CeilingIgnoresOutstanding, []string{ceiling}},
