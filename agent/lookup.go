@@ -5,9 +5,9 @@ import "github.com/ration-dev/ration/policy"
 // Match appends the budgets whose descriptors all stand in have, each once:
 // what a check with these descriptors would be charged to. It is for faces that
 // ask with several sets of descriptors at once, and so takes any: what no
-// budget can match it leaves aside. The budgets are not to be changed, and lack their Match. A budget
-// may be deleted before it is asked for by name, which is then UnknownBudget.
-// Nothing matches before Ready.
+// budget can match it leaves aside. The budgets are not to be changed, and lack
+// their Match. A budget may be deleted before it is asked for by name, which is
+// then UnknownBudget. Nothing matches before Ready.
 func (d *Decider) Match(have []Descriptor, to []*policy.Budget) []*policy.Budget {
 	ix := d.index.Load()
 	if ix == nil {

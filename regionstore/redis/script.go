@@ -59,8 +59,7 @@ var (
 
 // inlined puts numbers in the place of the constants that a script declares,
 // and drops comments. Lua keeps a constant as a variable that every function
-// which uses it has to find, each time the script runs: two thirds of what the
-// functions cost.
+// which uses it has to find, each time the script runs.
 func inlined(source string) string {
 	values := map[string]string{}
 	for _, line := range constants.FindAllStringSubmatch(source, -1) {
