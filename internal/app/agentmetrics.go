@@ -32,6 +32,13 @@ func newAgentTimes(store *outage) *agentTimes {
 	return t
 }
 
+// AgentObserver is the observer that an Agent has, for whoever measures what
+// observing costs.
+func AgentObserver() agent.Observer {
+	start := time.Now()
+	return newAgentTimes(&outage{what: "the region's store", now: func() time.Duration { return 1 + time.Since(start) }})
+}
+
 func (t *agentTimes) Decided(took time.Duration, outcome agent.Outcome, _ agent.Mode) {
 	t.byOutcome[outcome].Observe(took.Seconds())
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/internal/app"
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/regionstore"
 	wallets "github.com/ration-dev/ration/regionstore/memory"
@@ -38,12 +39,12 @@ type hotAgent struct {
 	checks []agent.Check
 }
 
-func newHotAgent(b *testing.B, known, spent int) *hotAgent {
+func newHotAgent(b *testing.B, known, spent int, observer agent.Observer) *hotAgent {
 	b.Helper()
 	clock := func() lease.Time { return lease.Time(time.Now().UnixMicro()) }
 	h := &hotAgent{store: wallets.New(clock, func() string { return "life" }, regionstore.DefaultConfig())}
 	h.Decider = agent.NewDecider(agent.Options{
-		Region: "us", Process: "p", Store: h.store, StoreDeadline: -1,
+		Region: "us", Process: "p", Store: h.store, StoreDeadline: -1, Observer: observer,
 	}, &h.stats, func(agent.Urgent) {})
 	budgets := routes(b, known, 1<<40)
 	h.SetBudgets(budgets)
@@ -145,15 +146,19 @@ func BenchmarkHotDecision(b *testing.B) {
 		item         string
 		known, spent int
 		cores        int
+		observer     agent.Observer
 		goal         string
 	}{
-		{"hot decision, 1 budget", 1, 1, 1, "< 100 ns"},
-		{"hot decision, 1 of 100,000 budgets", 100_000, 1, 1, "< 100 ns"},
-		{"hot decision, 16 of 100,000 budgets in turn", 100_000, 16, 1, ""},
-		{fmt.Sprintf("hot decision, %d cores, a budget each", cores), 1000, cores, cores, "scales with cores"},
-		{fmt.Sprintf("hot decision, %d cores, one budget", cores), 1000, 1, cores, "scales with cores"},
+		{"hot decision, 1 budget", 1, 1, 1, nil, "< 100 ns"},
+		{"hot decision, 1 budget, as a server observes it", 1, 1, 1, app.AgentObserver(), ""},
+		{"hot decision, 1 of 100,000 budgets", 100_000, 1, 1, nil, "< 100 ns"},
+		{"hot decision, 16 of 100,000 budgets in turn", 100_000, 16, 1, nil, ""},
+		{fmt.Sprintf("hot decision, %d cores, a budget each", cores), 1000, cores, cores, nil, "scales with cores"},
+		{fmt.Sprintf("hot decision, %d cores, one budget", cores), 1000, 1, cores, nil, "scales with cores"},
 	} {
-		b.Run(c.item, func(b *testing.B) { hotDecision(b, c.item, newHotAgent(b, c.known, c.spent), c.cores, c.goal) })
+		b.Run(c.item, func(b *testing.B) {
+			hotDecision(b, c.item, newHotAgent(b, c.known, c.spent, c.observer), c.cores, c.goal)
+		})
 	}
 }
 

@@ -51,15 +51,6 @@ func (r *region) decide(b *testing.B, n, active int) time.Duration {
 	return time.Since(start) / time.Duration(n)
 }
 
-// heap is what lives on the heap.
-func heap() float64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
-}
-
 const growthDecisions = 100_000
 
 // BenchmarkGrowthAgent is what a decision costs, and a budget takes up, as
@@ -67,9 +58,9 @@ const growthDecisions = 100_000
 func BenchmarkGrowthAgent(b *testing.B) {
 	for _, known := range []int{100, 10_000, 100_000, 1_000_000} {
 		budgets := routes(b, known, servedRate)
-		before := heap()
+		before := liveHeap()
 		r := newRegion(budgets)
-		each := (heap() - before) / float64(known)
+		each := float64(liveHeap()-before) / float64(known)
 		grantLump(b, r.store, budgets[0].Name)
 		r.decide(b, growthDecisions, 1)
 		report(growth("known", known, r.medianDecision(b, 1), each, "beside its policy"))
@@ -81,9 +72,9 @@ func BenchmarkGrowthAgent(b *testing.B) {
 		for i := range budgets {
 			grantLump(b, r.store, budgets[i].Name)
 		}
-		before := heap()
+		before := liveHeap()
 		r.decide(b, growthDecisions, active)
-		each := (heap() - before) / float64(active)
+		each := float64(liveHeap()-before) / float64(active)
 		report(growth("active", active, r.medianDecision(b, active), each, "more than known"))
 		runtime.KeepAlive(budgets)
 	}

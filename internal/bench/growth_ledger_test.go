@@ -9,7 +9,7 @@ import (
 	"github.com/ration-dev/ration/internal/testpg"
 )
 
-var growthMost = flag.Int("growth", 10_000, "largest number of `budgets` of the ledger's growth; a million takes many minutes")
+var growthMost = flag.Int("growth", 100_000, "largest number of `budgets` known to the ledger whose growth is measured; a million takes minutes")
 
 // growthTurn is how long one measurement of one size lasts.
 const growthTurn = 500 * time.Millisecond

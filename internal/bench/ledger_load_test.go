@@ -167,17 +167,23 @@ func (r *ledgerRegion) sync(source lease.Source, lumps []*lump) error {
 type ledgerLoad struct {
 	source  lease.Source
 	regions []*ledgerRegion
-	// callers is how many requests each region has under way, batch how many
-	// budgets each is about.
-	callers, batch int
-
-	before map[*lump]lease.Tokens
+	callers []*ledgerCaller
+	before  map[*lump]lease.Tokens
 }
 
+// newLedgerLoad has callers requests of each region under way, each about a
+// batch of budgets. Regions begin at places of their own, since nothing brings
+// different regions' requests for a budget together but chance.
 func newLedgerLoad(source lease.Source, regions []string, budgets, callers, batch int) *ledgerLoad {
-	l := &ledgerLoad{source: source, callers: callers, batch: batch, before: make(map[*lump]lease.Tokens)}
-	for _, name := range regions {
-		l.regions = append(l.regions, newLedgerRegion(name, budgets))
+	l := &ledgerLoad{source: source, before: make(map[*lump]lease.Tokens)}
+	for k, name := range regions {
+		r := newLedgerRegion(name, budgets)
+		l.regions = append(l.regions, r)
+		for i := range callers {
+			c := newLedgerCaller(r, i, callers, batch)
+			c.at = k * len(c.lumps) / len(regions) / batch * batch
+			l.callers = append(l.callers, c)
+		}
 	}
 	return l
 }
@@ -186,36 +192,42 @@ func newLedgerLoad(source lease.Source, regions []string, budgets, callers, batc
 func (l *ledgerLoad) run(tb testing.TB, d time.Duration) float64 {
 	tb.Helper()
 	began := time.Now()
-	l.drive(tb, func(*ledgerCaller) bool { return time.Since(began) < d })
+	drive(tb, l.source, l.callers, func(*ledgerCaller) bool { return time.Since(began) < d })
 	return float64(l.grants()) / time.Since(began).Seconds()
 }
 
 // settle goes over all budgets until each region holds its part: whoever asks
-// first is given what the others' are, and returns it when it asks again.
+// first is given what the others' are, and returns it when it asks again. So
+// that this is soon done, more requests are under way than in the load.
 func (l *ledgerLoad) settle(tb testing.TB) {
 	tb.Helper()
-	for range 3 {
-		l.drive(tb, func(c *ledgerCaller) bool { return !c.round })
+	var callers []*ledgerCaller
+	for _, r := range l.regions {
+		batch := min(500, len(r.lumps))
+		n := min(4, len(r.lumps)/batch)
+		for i := range n {
+			callers = append(callers, newLedgerCaller(r, i, n, batch))
+		}
+	}
+	for round := range 3 {
+		drive(tb, l.source, callers, func(c *ledgerCaller) bool { return c.seen < (round+1)*len(c.lumps) })
 	}
 	l.grants()
 }
 
 // drive lets all callers go on while more says so.
-func (l *ledgerLoad) drive(tb testing.TB, more func(*ledgerCaller) bool) {
+func drive(tb testing.TB, source lease.Source, callers []*ledgerCaller, more func(*ledgerCaller) bool) {
 	tb.Helper()
 	var running sync.WaitGroup
-	errs := make(chan error, len(l.regions)*l.callers)
-	for _, r := range l.regions {
-		for i := range l.callers {
-			c := l.caller(r, i)
-			running.Go(func() {
-				var err error
-				for err == nil && more(c) {
-					err = c.next(l)
-				}
-				errs <- err
-			})
-		}
+	errs := make(chan error, len(callers))
+	for _, c := range callers {
+		running.Go(func() {
+			var err error
+			for err == nil && more(c) {
+				err = c.next(source)
+			}
+			errs <- err
+		})
 	}
 	running.Wait()
 	close(errs)
@@ -230,27 +242,26 @@ func (l *ledgerLoad) drive(tb testing.TB, more func(*ledgerCaller) bool) {
 type ledgerCaller struct {
 	region *ledgerRegion
 	lumps  []*lump
-	at     int
-	// round is set once it has gone over all.
-	round bool
+	batch  int
+	// at is the place in lumps that is next; seen is how many it has synced.
+	at, seen int
 }
 
-// caller is the i-th caller of a region. Where there are fewer budgets than
-// callers, callers share them, and a budget's sequences follow one another
+// newLedgerCaller is the i-th caller of a region. Where there are fewer budgets
+// than callers, callers share them, and a budget's sequences follow one another
 // without waiting for answers.
-func (l *ledgerLoad) caller(r *ledgerRegion, i int) *ledgerCaller {
-	part := max(l.batch, len(r.lumps)/l.callers)
+func newLedgerCaller(r *ledgerRegion, i, callers, batch int) *ledgerCaller {
+	part := max(batch, len(r.lumps)/callers)
 	from := i * part % len(r.lumps)
-	return &ledgerCaller{region: r, lumps: r.lumps[from:min(len(r.lumps), from+part)]}
+	return &ledgerCaller{region: r, lumps: r.lumps[from:min(len(r.lumps), from+part)], batch: batch}
 }
 
 // next sends one request.
-func (c *ledgerCaller) next(l *ledgerLoad) error {
-	to := min(len(c.lumps), c.at+l.batch)
-	err := c.region.sync(l.source, c.lumps[c.at:to])
-	if c.at = to; to == len(c.lumps) {
-		c.at, c.round = 0, true
-	}
+func (c *ledgerCaller) next(source lease.Source) error {
+	to := min(len(c.lumps), c.at+c.batch)
+	err := c.region.sync(source, c.lumps[c.at:to])
+	c.seen += to - c.at
+	c.at = to % len(c.lumps)
 	return err
 }
 

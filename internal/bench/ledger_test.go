@@ -96,20 +96,23 @@ func (c ledgerCase) bench(b *testing.B, server *testpg.Server) {
 	plain := newPlainLedger(b, url, c.budgets)
 	load.settle(b)
 
-	var limits, parts []float64
+	var limits, limitParts, singles, singleParts []float64
 	got := compare(rounds,
 		func() float64 {
 			ours := load.run(b, ledgerTurn)
-			limits = append(limits, plain.batches(b, ledgerTurn/2))
-			parts = append(parts, ours/limits[len(limits)-1])
+			limit, single := plain.batches(b, ledgerTurn/2), plain.single(b, ledgerTurn)
+			limits, limitParts = append(limits, limit), append(limitParts, ours/limit)
+			singles, singleParts = append(singles, single), append(singleParts, ours/single)
 			return ours
 		},
 		func() float64 { return plain.one(b, ledgerTurn) })
-	limit, part := median(limits), median(parts)
 	b.ReportMetric(got.Ours, "grants/s")
 	b.ReportMetric(got.Yardstick, "yardstick/s")
 	b.ReportMetric(got.Ratio, "ratio")
-	b.ReportMetric(limit, "limit/s")
+	beside := func(what string, than, parts []float64, how string) {
+		report(Row{c.item + "; beside " + what, perSecond(got.Ours), perSecond(median(than)) + " " + how, ratio(median(parts)), ""})
+	}
 	report(Row{c.item, perSecond(got.Ours), perSecond(got.Yardstick) + " one grant a transaction, 16 connections", ratio(got.Ratio), c.goal})
-	report(Row{c.item + "; beside the limit", perSecond(got.Ours), perSecond(limit) + " in batches of 500, one connection", ratio(part), ""})
+	beside("one statement", singles, singleParts, "one grant a statement and round trip, 16 connections")
+	beside("the limit", limits, limitParts, "in batches of 500, one connection")
 }

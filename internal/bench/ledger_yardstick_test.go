@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -42,6 +43,10 @@ const plainFill = `INSERT INTO plain_pools SELECT i, 1e15 FROM generate_series(0
 const (
 	plainDebit = `UPDATE plain_pools SET available = available - $2 WHERE budget = $1 AND available >= $2`
 	plainLease = `INSERT INTO plain_leases (budget, region, tokens, expires_at) VALUES ($1, $2, $3, now() + interval '10 s')`
+	// plainBoth is the two in one statement, and so in one round trip.
+	plainBoth = `
+WITH debit AS (UPDATE plain_pools SET available = available - $2 WHERE budget = $1 AND available >= $2 RETURNING budget)
+INSERT INTO plain_leases (budget, region, tokens, expires_at) SELECT budget, $3, $2, now() + interval '10 s' FROM debit`
 
 	plainDebits = `
 UPDATE plain_pools SET available = available - debit.tokens
@@ -118,18 +123,30 @@ func (p *plainLedger) one(tb testing.TB, d time.Duration) float64 {
 			return err
 		}
 		budget := rand.IntN(p.budgets)
-		tag, err := tx.Exec(ctx, plainDebit, budget, int64(spent))
-		if err != nil {
+		if err := touchesOne(tx.Exec(ctx, plainDebit, budget, int64(spent))); err != nil {
 			return err
-		}
-		if tag.RowsAffected() != 1 {
-			return fmt.Errorf("the debit of budget %d touched %d rows", budget, tag.RowsAffected())
 		}
 		if _, err := tx.Exec(ctx, plainLease, budget, "eu", int64(spent)); err != nil {
 			return err
 		}
 		return tx.Commit(ctx)
 	})
+}
+
+// single grants one lease per statement, which is its own transaction, on 16
+// connections.
+func (p *plainLedger) single(tb testing.TB, d time.Duration) float64 {
+	tb.Helper()
+	return p.each(tb, plainConns, d, func(c *pgx.Conn) error {
+		return touchesOne(c.Exec(context.Background(), plainBoth, rand.IntN(p.budgets), int64(spent), "eu"))
+	})
+}
+
+func touchesOne(tag pgconn.CommandTag, err error) error {
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("%s touched %d rows", tag, tag.RowsAffected())
+	}
+	return err
 }
 
 const plainBatch = 500
