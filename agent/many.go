@@ -9,27 +9,54 @@ import (
 )
 
 // Many decides n equal checks of one budget that arrive at the same instant,
-// with a few store steps instead of n: the first as Begin does, then as many
-// as this process's memory and the wallet have tokens for, and of those that
-// are left one more by itself, whose answer, or Pending, is that of all of
-// them. admitted counts those allowed. c has no request id, a cost above 0,
-// and n is above 0. The error is Begin's.
+// with a few store steps instead of n: with one, if the wallet has tokens for
+// all; else one is decided as Begin does, then as many as this process's memory
+// and the wallet have tokens for, and of those that are left one more by itself,
+// whose answer, or Pending, is that of all of them. admitted counts those
+// allowed. c has no request id, a cost above 0, and n is above 0. The error is
+// Begin's.
 func (d *Decider) Many(ctx context.Context, c Check, n int64) (admitted int64, a Answer, p *Pending, err error) {
-	a, p, err = d.Begin(ctx, c)
-	if n == 1 || err != nil {
-		return alone(a, p, err), a, p, err
-	}
 	var room [1]*entry
 	matched, err := d.match(&c, room[:0])
-	if err != nil || len(matched) != 1 {
+	if n == 1 || err != nil || len(matched) != 1 || c.Validate() != nil {
+		a, p, err = d.Begin(ctx, c)
 		return alone(a, p, err), a, p, err
 	}
-	e := matched[0]
+	e, start := matched[0], d.opt.Now()
+	others := c.Cost * lease.Tokens(n-1)
+	a, here := d.decideHere(&c, matched, start)
+	switch {
+	case here:
+		d.count(start, a)
+		e.offer(others)
+	case e.hasSeen(c.Cost):
+		e.offer(others)
+		var live lease.Tokens
+		if admitted, live = d.walletMany(ctx, e, c.Cost, n, n); admitted == n {
+			return n, allowed(d.answer(e, start, live), FromStore), nil, nil
+		}
+		a, p, err = d.decideFar(ctx, c, []*entry{e}, start)
+	default:
+		a, p, err = d.decideFar(ctx, c, []*entry{e}, start)
+		e.offer(others) // not before: the row may be missing, and would not hear of it
+	}
+	more, a, p, err := d.others(ctx, c, e, n-admitted, a, p, err)
+	return admitted + more, a, p, err
+}
+
+// hasSeen reports whether the wallet had the cost when it was last taken from.
+func (e *entry) hasSeen(cost lease.Tokens) bool {
 	e.lock()
-	e.offered += c.Cost * lease.Tokens(n-1)
-	e.arrived += c.Cost * lease.Tokens(n-1)
-	e.unlock()
-	return d.others(ctx, c, e, n, a, p, err)
+	defer e.unlock()
+	return e.last.Live >= cost
+}
+
+// offer counts demand beside that of the decision that Begin counts.
+func (e *entry) offer(cost lease.Tokens) {
+	e.lock()
+	defer e.unlock()
+	e.offered += cost
+	e.arrived += cost
 }
 
 // alone is how many of one check the answer admits.
@@ -76,14 +103,23 @@ func (d *Decider) takeMany(ctx context.Context, e *entry, cost lease.Tokens, n i
 	e.lock()
 	fits := int64(e.last.Live / cost)
 	e.unlock()
+	took, _ := d.walletMany(ctx, e, cost, n-got, fits)
+	return got + took
+}
+
+// walletMany admits up to n checks from the wallet, which is thought to have
+// tokens for as many as fit, and says what is left in it.
+func (d *Decider) walletMany(ctx context.Context, e *entry, cost lease.Tokens, n, fits int64) (got int64, live lease.Tokens) {
+	fits = min(fits, int64(lease.MaxTokens/cost))
 	for range 2 {
-		took, live := d.storeMany(ctx, e, cost, min(n-got, fits))
+		var took int64
+		took, live = d.storeMany(ctx, e, cost, min(n-got, fits))
 		got += took
 		if fits = int64(live / cost); got == n || fits == 0 {
 			break
 		}
 	}
-	return got
+	return got, live
 }
 
 // pocketMany spends what this process holds.

@@ -55,6 +55,33 @@ func TestManyIsLikeManyChecks(t *testing.T) {
 	}
 }
 
+// steps counts the store calls of a process.
+type steps struct {
+	noObserver
+	n int
+}
+
+func (s *steps) StoreCalled(time.Duration, string, error) { s.n++ }
+
+// Many takes all that it needs of a wallet that has it in one step, once it has
+// seen the wallet. Seen to fail when one check is decided by itself first.
+func TestManyTakesAllInOneStep(t *testing.T) {
+	_, n := manyWorld(t, policy.Failure{})
+	many := func(want int64) {
+		admitted, _, _, err := n.decider.Many(context.Background(), Check{Budgets: []string{"t/a"}, Cost: 1}, want)
+		if err != nil || admitted != want {
+			t.Fatalf("%d of %d admitted, %v", admitted, want, err)
+		}
+	}
+	many(2)
+	count := &steps{}
+	n.decider.opt.Observer = count
+	many(500)
+	if count.n != 1 {
+		t.Errorf("%d steps", count.n)
+	}
+}
+
 // Those that wait are resumed together.
 func TestManyWaitForTheFirstLease(t *testing.T) {
 	w := newWorld(t, 8)
