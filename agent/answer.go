@@ -35,14 +35,14 @@ func (d *Decider) answer(e *entry, now time.Duration, remaining lease.Tokens) An
 	remaining = max(0, min(remaining, limit))
 	reset, window := d.reset(e, b, remaining)
 	return Answer{
-		Budget: e.name, Version: b.Version, Limit: limit, Remaining: remaining,
+		Budget: b.Name, Version: b.Version, Limit: limit, Remaining: remaining,
 		ResetAfter: reset, Window: window,
 	}
 }
 
 // reset is the time to a full share or, where there is none, a full bucket,
 // or to the end of a quota's window; rounded up. window is Answer.Window.
-func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) (reset, window time.Duration) {
+func (d *Decider) reset(e *entry, b *terms, remaining lease.Tokens) (reset, window time.Duration) {
 	if b.Contract.IsQuota() {
 		return d.windowLeft(e, b)
 	}
@@ -56,7 +56,7 @@ func (d *Decider) reset(e *entry, b *policy.Budget, remaining lease.Tokens) (res
 
 // fills says what is refilled at which rate: the region's share, else the
 // bucket. The entry's mutex is held.
-func (e *entry) fills(b *policy.Budget) (rate lease.Rate, full lease.Tokens) {
+func (e *entry) fills(b *terms) (rate lease.Rate, full lease.Tokens) {
 	if e.last.Beta > 0 && !e.last.X.Zero() {
 		return e.last.X, e.last.Beta
 	}
@@ -64,7 +64,7 @@ func (e *entry) fills(b *policy.Budget) (rate lease.Rate, full lease.Tokens) {
 }
 
 // windowLeft asks the calendar once per window.
-func (d *Decider) windowLeft(e *entry, b *policy.Budget) (left, length time.Duration) {
+func (d *Decider) windowLeft(e *entry, b *terms) (left, length time.Duration) {
 	now := lease.Time(d.opt.Wall().UnixMicro())
 	e.lock()
 	defer e.unlock()

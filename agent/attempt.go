@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
-	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 )
 
@@ -53,7 +52,7 @@ func (p *Pending) leave() {
 // lot is one budget's part of one attempt.
 type lot struct {
 	entry  *entry
-	policy *policy.Budget
+	policy *terms
 	cost   lease.Tokens
 	hint   Hint
 	// arrivals is the entry's count before the store was asked, so that tokens
@@ -92,7 +91,7 @@ func (d *Decider) decideFar(ctx context.Context, c Check, matched []*entry, star
 		patience = max(d.opt.Deadline, most)
 	}
 	if c.RequestID != "" { // a repetition may name the same budgets in another order
-		slices.SortFunc(matched, func(x, y *entry) int { return strings.Compare(x.name, y.name) })
+		slices.SortFunc(matched, func(x, y *entry) int { return byName(x.policy.Load(), y.policy.Load()) })
 	}
 	return d.attempt(ctx, &Pending{check: c, entries: matched, start: start, giveUp: start + min(patience, most)})
 }
@@ -237,7 +236,7 @@ func (a *attempt) groups() []group {
 		if l.took {
 			continue
 		}
-		slot := a.d.opt.Store.Slot(l.entry.name)
+		slot := a.d.opt.Store.Slot(l.policy.Name)
 		at := slices.Index(slots, slot)
 		if at < 0 {
 			at, slots = len(slots), append(slots, slot)
@@ -338,7 +337,7 @@ func (a *attempt) fingerprint() string {
 	}
 	names := make([]string, len(a.lots))
 	for i := range a.lots {
-		names[i] = a.lots[i].entry.name
+		names[i] = a.lots[i].policy.Name
 	}
 	slices.Sort(names)
 	var b strings.Builder

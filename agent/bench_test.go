@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -111,11 +112,12 @@ func BenchmarkDecideParallel(b *testing.B) {
 
 func BenchmarkSetBudgets100k(b *testing.B) {
 	d := hotMatching(b, 0, 100_000)
-	var budgets []policy.Budget
+	var budgets []*terms
 	for _, e := range d.index.Load().byName {
-		budgets = append(budgets, *e.policy.Load())
+		budgets = append(budgets, e.policy.Load())
 	}
+	slices.SortFunc(budgets, byName)
 	for b.Loop() {
-		d.SetBudgets(budgets)
+		d.setBudgets(budgets)
 	}
 }

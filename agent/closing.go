@@ -33,9 +33,9 @@ func (k *Keeper) onLeft(e Left) {
 // closeAll starts the last round of every budget that may hold a lease here.
 func (k *Keeper) closeAll() {
 	k.closing = true
-	for name, t := range k.policies {
-		if k.planned(&t.Budget) {
-			k.ward(name)
+	for _, t := range k.listed {
+		if t.planned {
+			k.ward(t.Name)
 		}
 	}
 	byName := func(a, b *ward) int { return strings.Compare(a.budget.Name, b.budget.Name) }

@@ -228,7 +228,7 @@ func (a *attempt) ask(l *lot, cost lease.Tokens) {
 	}
 	e.unlock()
 	if !again {
-		a.d.urgent(Urgent{Budget: e.name, Cost: cost})
+		a.d.urgent(Urgent{Budget: l.policy.Name, Cost: cost})
 	}
 }
 

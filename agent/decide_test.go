@@ -225,10 +225,12 @@ func TestMatchingAgreesWithTheDefinition(t *testing.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "c"})
 		entries := map[string]*entry{}
 		var list []*terms
+		var maker termsMaker
 		matches := map[string]map[string]string{}
 		add := func(name string, match map[string]string) {
-			entries[name], matches[name] = &entry{name: name}, match
-			list = append(list, newTerms(policy.Budget{Name: name, Match: match}, nil))
+			policy := maker.terms(&policy.Budget{Name: name, Match: match})
+			entries[name], matches[name] = newEntry(policy), match
+			list = append(list, policy)
 		}
 		for i := range rapid.SampledFrom([]int{0, 2 * fewKeys}).Draw(t, "other keys") {
 			name := fmt.Sprintf("other/%d", i)
@@ -246,7 +248,7 @@ func TestMatchingAgreesWithTheDefinition(t *testing.T) {
 		}
 		found := map[string]int{}
 		for _, e := range newIndex(entries, list).match(have, nil) {
-			found[e.name]++
+			found[e.policy.Load().Name]++
 		}
 		for name, m := range matches {
 			want := 0
@@ -720,7 +722,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	b.store.down = true
-	if x, _ = b.decider.Explain(context.Background(), "acme/x"); x.Budget.Name != "acme/x" {
+	if x, _ = b.decider.Explain(context.Background(), "acme/x"); x.Budget != "acme/x" {
 		t.Errorf("with the store down: %+v", x)
 	}
 }

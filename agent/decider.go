@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,35 +108,34 @@ func NewDecider(opt Options, stats *Stats, urgent func(Urgent)) *Decider {
 // stay keep what they remember, and a changed policy forgets denials and
 // refusals, so that a raised limit helps at once.
 func (d *Decider) SetBudgets(budgets []policy.Budget) {
-	list := make([]*terms, len(budgets))
-	var last *terms
+	list, maker := make([]*terms, len(budgets)), termsMaker{region: d.opt.Region}
 	for i := range budgets {
-		last = newTerms(budgets[i], last)
-		list[i] = last
+		list[i] = maker.terms(&budgets[i])
 	}
+	slices.SortFunc(list, byName)
 	d.setBudgets(list)
 }
 
+// setBudgets is SetBudgets for a list that is sorted by name.
 func (d *Decider) setBudgets(budgets []*terms) {
 	old := d.index.Load()
 	entries := make(map[string]*entry, len(budgets))
 	for _, t := range budgets {
-		b, e := &t.Budget, (*entry)(nil)
+		var e *entry
 		if old != nil {
-			e = old.byName[b.Name]
+			e = old.byName[t.Name]
 		}
 		if e == nil {
-			e = &entry{name: b.Name}
-			e.policy.Store(b)
-		} else if e.policy.Load().Version != b.Version {
-			e.policy.Store(b)
+			e = newEntry(t)
+		} else if e.policy.Load().Version != t.Version {
+			e.policy.Store(t)
 			e.lock()
 			e.hint.Refused, e.hint.Final, e.window = lease.Enough, 0, nil
 			e.hot.Store(nil)
 			e.wake()
 			e.unlock()
 		}
-		entries[b.Name] = e
+		entries[t.Name] = e
 	}
 	d.index.Store(newIndex(entries, budgets))
 }
@@ -188,7 +188,7 @@ func (d *Decider) Used() []string {
 	names := make([]string, 0, len(used))
 	for _, e := range used {
 		if now-time.Duration(e.lastUsed.Load()) < forgetAfter {
-			names = append(names, e.name)
+			names = append(names, e.policy.Load().Name)
 		}
 	}
 	return names
@@ -215,7 +215,7 @@ func (d *Decider) Locals() map[string]lease.Tokens {
 			if totals == nil {
 				totals = map[string]lease.Tokens{}
 			}
-			totals[e.name] = n
+			totals[e.policy.Load().Name] = n
 		}
 	}
 	return totals

@@ -118,8 +118,8 @@ func TestFewTokensStayWhereRequestsAreRare(t *testing.T) {
 		{21, 0, 0.05, usedFor},
 	} {
 		b := bucket("acme/x", 1, c.burst, policy.Dynamic)
-		w := ward{budget: &b, demand: demand{rate: c.rate}}
-		w.budget.Wait = c.wait
+		b.Wait = c.wait
+		w := ward{budget: new(termsMaker).terms(&b), demand: demand{rate: c.rate}}
 		if got := w.usedFor(); got != c.want {
 			t.Errorf("%+v: in use for %v", c, got)
 		}

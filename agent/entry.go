@@ -6,15 +6,13 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
-	"github.com/ration-dev/ration/policy"
 )
 
 // entry is one budget as this process knows it. It lives as long as the budget
 // is listed; its policy is replaced in place. What decisions of it remember is
 // kept only while it is used.
 type entry struct {
-	name   string
-	policy atomic.Pointer[policy.Budget]
+	policy atomic.Pointer[terms]
 	// lastUsed is this process's clock at the last decision; inUse is set while
 	// the entry stands in the Decider's list of used ones.
 	lastUsed atomic.Int64
@@ -30,6 +28,12 @@ type entry struct {
 	touched clockID
 	// usage is there from lock to unlock, and stays while it matters.
 	*usage
+}
+
+func newEntry(t *terms) *entry {
+	e := &entry{}
+	e.policy.Store(t)
+	return e
 }
 
 // usage is what this process remembers of one budget between decisions. The

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
-	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 )
 
 // Explanation says where a budget's tokens are, as one agent sees it now, and
 // so why a request was denied.
 type Explanation struct {
-	// Budget lacks its Match.
-	Budget policy.Budget
+	Budget  string
+	Version uint64 // of the policy
 	// Row is false when the region's store holds no wallet: then the rest of the
 	// store's part is zero.
 	Row    bool
@@ -90,11 +89,11 @@ func (r *Runner) Explain(ctx context.Context, budget string) (Explanation, error
 }
 
 func (d *Decider) explainProcess(e *entry) Explanation {
-	now := d.opt.Now()
+	b, now := e.policy.Load(), d.opt.Now()
 	e.lock()
 	defer e.unlock()
 	x := Explanation{
-		Budget: *e.policy.Load(), Process: e.pocket.live(now), Rate: e.rate,
+		Budget: b.Name, Version: b.Version, Process: e.pocket.live(now), Rate: e.rate,
 		Final: e.hint.Final, Unreachable: e.hint.Unreachable,
 		Waiters: int(e.waiters),
 	}

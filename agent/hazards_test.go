@@ -39,7 +39,7 @@ func unknownSettlement(t rapid.TB) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 1000, lease.State{})
 	other := b.process()
-	other.SetBudgets([]policy.Budget{*b.decider.entry("acme/x").policy.Load()})
+	other.setBudgets([]*terms{b.decider.entry("acme/x").policy.Load()})
 	first := b.decider
 	for _, d := range []*Decider{first, other} {
 		e := remembering(d.entry("acme/x"))

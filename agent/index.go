@@ -23,16 +23,9 @@ type index struct {
 	// are many. What else a request carries is not looked up.
 	keys  []*keyed
 	byKey map[string]*keyed
+	// standing has the budgets, those under one pair side by side.
+	standing []indexed
 }
-
-// keyed has the budgets whose pair has one key, by its value.
-type keyed struct {
-	key     string
-	byValue map[string][]indexed
-}
-
-// fewKeys is how many keys are compared one by one rather than hashed.
-const fewKeys = 8
 
 // indexed is a budget under one of its pairs; rest has the others, and may have
 // that one too.
@@ -52,57 +45,100 @@ func without(pairs []Descriptor, p Descriptor) []Descriptor {
 	return pairs
 }
 
-// newIndex indexes the entries by these policies.
+// keyed says, by value, where the budgets stand whose pair has one key.
+type keyed struct {
+	key     string
+	byValue map[string]span
+}
+
+// span is a part of index.standing. While that is filled at is 0 for a part that
+// has no place yet.
+type span struct{ at, n uint32 }
+
+// fewKeys is how many keys are compared one by one rather than hashed.
+const fewKeys = 8
+
+// newIndex indexes the entries by these policies, in their order. Deleted budgets
+// are left out: a limit that was taken away limits nobody, and what is still
+// leased for it is not spent.
 func newIndex(entries map[string]*entry, policies []*terms) *index {
 	ix := &index{byName: entries, byKey: map[string]*keyed{}}
-	shared := make(map[Descriptor]int, len(entries))
-	for _, t := range policies {
-		for _, p := range t.pairs {
-			shared[p]++
+	rarest := rarestPairs(policies)
+	for i, t := range policies {
+		if len(t.pairs) > 0 && !t.Deleted {
+			ix.count(rarest[i])
 		}
 	}
-	for _, t := range policies {
-		ix.add(entries[t.Name], t, shared)
+	ix.standing = make([]indexed, 1, len(policies)+1)
+	for i, t := range policies {
+		if len(t.pairs) > 0 && !t.Deleted {
+			ix.add(indexed{entries[t.Name], without(t.pairs, rarest[i])}, rarest[i])
+		}
 	}
 	for _, k := range ix.byKey {
 		ix.keys = append(ix.keys, k)
-		for _, list := range k.byValue { // the same order on every run
-			slices.SortFunc(list, func(a, b indexed) int { return strings.Compare(a.entry.name, b.entry.name) })
-		}
 	}
 	slices.SortFunc(ix.keys, func(a, b *keyed) int { return strings.Compare(a.key, b.key) })
 	return ix
 }
 
-// add leaves out deleted budgets: a limit that was taken away limits nobody,
-// and what is still leased for it is not spent.
-func (ix *index) add(e *entry, t *terms, shared map[Descriptor]int) {
-	if t.Deleted || len(t.pairs) == 0 {
-		return
+// rarestPairs says of each policy that has pairs which of them fewest share.
+func rarestPairs(policies []*terms) []Descriptor {
+	shared := make(map[Descriptor]int, len(policies))
+	for _, t := range policies {
+		for _, p := range t.pairs {
+			shared[p]++
+		}
 	}
-	p := slices.MinFunc(t.pairs, func(a, b Descriptor) int { return shared[a] - shared[b] })
+	rarest := make([]Descriptor, len(policies))
+	for i, t := range policies {
+		if len(t.pairs) > 0 {
+			rarest[i] = slices.MinFunc(t.pairs, func(a, b Descriptor) int { return shared[a] - shared[b] })
+		}
+	}
+	return rarest
+}
+
+func (ix *index) count(p Descriptor) {
 	k := ix.byKey[p.Key]
 	if k == nil {
-		k = &keyed{key: p.Key, byValue: map[string][]indexed{}}
+		k = &keyed{key: p.Key, byValue: map[string]span{}}
 		ix.byKey[p.Key] = k
 	}
-	k.byValue[p.Value] = append(k.byValue[p.Value], indexed{entry: e, rest: without(t.pairs, p)})
+	s := k.byValue[p.Value]
+	s.n++
+	k.byValue[p.Value] = s
+}
+
+func (ix *index) add(e indexed, p Descriptor) {
+	byValue := ix.byKey[p.Key].byValue
+	s := byValue[p.Value]
+	if s.at == 0 {
+		s.at = uint32(len(ix.standing))
+		ix.standing = ix.standing[:len(ix.standing)+int(s.n)]
+		s.n = 0
+	}
+	ix.standing[s.at+s.n] = e
+	s.n++
+	byValue[p.Value] = s
 }
 
 // under returns the budgets that stand under a pair.
 func (ix *index) under(d *Descriptor) []indexed {
+	var s span
 	if len(ix.keys) > fewKeys {
 		if k := ix.byKey[d.Key]; k != nil {
-			return k.byValue[d.Value]
+			s = k.byValue[d.Value]
 		}
-		return nil
+		return ix.standing[s.at : s.at+s.n]
 	}
 	for _, k := range ix.keys {
 		if k.key == d.Key {
-			return k.byValue[d.Value]
+			s = k.byValue[d.Value]
+			break
 		}
 	}
-	return nil
+	return ix.standing[s.at : s.at+s.n]
 }
 
 // match appends the entries that the descriptors satisfy, each once. It

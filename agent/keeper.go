@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -97,10 +96,12 @@ type Keeper struct {
 	cfg KeeperConfig
 	now time.Duration
 	out []Effect
-	// policies are the listed budgets, wards those of them that there is more to
-	// know of: the region uses them, or holds something of theirs.
-	policies map[string]*terms
-	wards    map[string]*ward
+	// listed are the listed budgets, sorted by name and replaced, never changed;
+	// wards those of them that there is more to know of: the region uses them, or
+	// holds something of theirs.
+	listed []*terms
+	wards  map[string]*ward
+	maker  termsMaker
 	// order is by rank: what many budgets want at once hides nothing that is more
 	// urgent, or due by the clock. busy counts the wards that left each for a
 	// round.
@@ -127,7 +128,8 @@ type Keeper struct {
 	listAt, leadAt, usedAt time.Duration
 	listing                bool
 	leader                 bool
-	listed                 bool
+	// heard is set once the budgets were listed.
+	heard bool
 
 	stopping, closing, stopped bool
 	stopAt                     time.Duration
@@ -154,7 +156,10 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	if cfg.SyncEvery <= 0 {
 		cfg.SyncEvery = syncEvery
 	}
-	return &Keeper{cfg: cfg, policies: map[string]*terms{}, wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT}
+	return &Keeper{
+		cfg: cfg, maker: termsMaker{region: cfg.Region},
+		wards: map[string]*ward{}, batches: map[uint64]*batch{}, rtt: firstRTT,
+	}
 }
 
 // Step takes in ev at now, on the process's monotonic clock, and returns what
@@ -395,65 +400,81 @@ func (k *Keeper) onListed(e Listed) {
 		return
 	}
 	k.version = e.List.Version
-	if !k.apply(e.List) && k.listed {
+	if !k.apply(e.List) && k.heard {
 		return
 	}
-	k.listed = true
-	k.do(SetBudgets{Budgets: k.sorted()})
+	k.heard = true
+	k.do(SetBudgets{Budgets: k.listed})
 }
 
 // apply takes in a list and reports whether anything changed.
 func (k *Keeper) apply(list policy.List) (changed bool) {
-	gone := map[string]bool{}
-	if list.Full {
-		for name := range k.policies {
-			gone[name] = true
-		}
-	}
-	var last *terms
+	var renewed []*terms
+	all := make([]*terms, 0, len(list.Budgets))
 	for i := range list.Budgets {
 		b := &list.Budgets[i]
-		delete(gone, b.Name)
-		if known := k.policies[b.Name]; known != nil && known.Version == b.Version {
+		t := find(k.listed, b.Name)
+		if t == nil || t.Version != b.Version {
+			t = k.maker.terms(b)
+			renewed = append(renewed, t)
+		}
+		all = append(all, t)
+	}
+	if len(renewed) == 0 && !list.Full {
+		return false
+	}
+	old := k.listed
+	slices.SortFunc(all, byName)
+	if k.listed = all; !list.Full {
+		k.listed = merged(old, all)
+	}
+	for _, t := range renewed {
+		k.renew(t)
+	}
+	return k.forgetUnlisted(old) || len(renewed) > 0
+}
+
+// forgetUnlisted forgets the wards of those that are listed no more, and reports
+// whether there are any.
+func (k *Keeper) forgetUnlisted(old []*terms) (some bool) {
+	for _, t := range old {
+		if find(k.listed, t.Name) != nil {
 			continue
 		}
-		changed = true
-		last = newTerms(*b, last)
-		k.policies[b.Name] = last
-		k.renew(&last.Budget)
-	}
-	for name := range gone {
-		changed = true
-		delete(k.policies, name)
-		if w := k.wards[name]; w != nil {
+		some = true
+		if w := k.wards[t.Name]; w != nil {
 			k.forget(w)
 		}
 	}
-	return changed
+	return some
 }
 
 // ward returns a listed budget's ward, made if there is none, or nil.
 func (k *Keeper) ward(budget string) *ward {
-	w := k.wards[budget]
-	if t := k.policies[budget]; w == nil && t != nil {
-		w = &ward{at: -1, budget: &t.Budget}
-		k.wards[t.Name] = w
+	if w := k.wards[budget]; w != nil {
+		return w
 	}
+	t := find(k.listed, budget)
+	if t == nil {
+		return nil
+	}
+	w := &ward{at: -1, budget: t}
+	k.wards[t.Name] = w
 	return w
 }
 
 // renew gives a ward its new policy: what the ledger said under the old one
 // no longer counts. The leader looks at every budget that is new; of those that
 // it begins with, at what it looks at when it begins to lead.
-func (k *Keeper) renew(b *policy.Budget) {
-	w := k.wards[b.Name]
-	if w == nil && k.leader && (k.listed || k.planned(b)) {
-		w = k.ward(b.Name)
+func (k *Keeper) renew(t *terms) {
+	w := k.wards[t.Name]
+	if w == nil && k.leader && (k.heard || t.planned) {
+		w = k.ward(t.Name)
 	}
 	if w == nil {
 		return
 	}
-	w.budget, w.gone, w.final = b, false, false
+	w.budget, w.gone, w.final = t, false, false
 	w.hint = Hint{Low: w.hint.Low}
 	for i := range w.told {
 		w.told[i].notBefore, w.told[i].scarce, w.refusals[i] = 0, 0, 0
@@ -469,16 +490,6 @@ func (k *Keeper) soon(w *ward) {
 	k.schedule(w, k.now+1+time.Duration(k.cfg.Rand.Float64()*float64(k.cfg.SyncEvery)))
 }
 
-// sorted lists the policies by name, so that runs repeat.
-func (k *Keeper) sorted() []*terms {
-	all := make([]*terms, 0, len(k.policies))
-	for _, t := range k.policies {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(a, b *terms) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
-
 // forget drops a ward that is listed no more, once it rests: the answer to
 // what is under way is waited for.
 func (k *Keeper) forget(w *ward) {
@@ -491,21 +502,7 @@ func (k *Keeper) forget(w *ward) {
 
 // standing reports whether the region holds a share of the budget whether or
 // not anybody asks.
-func (k *Keeper) standing(w *ward) bool { return !w.final && k.planned(w.budget) }
-
-// planned is the same by the policy alone.
-func (k *Keeper) planned(b *policy.Budget) bool {
-	if b.Deleted || b.Contract.IsQuota() {
-		return false
-	}
-	for i := range b.Regions {
-		r := &b.Regions[i]
-		if r.Name == k.cfg.Region {
-			return b.Strategy != policy.Dynamic || !r.Reserve.Rate.Zero() || r.Reserve.Burst > 0
-		}
-	}
-	return false
-}
+func (k *Keeper) standing(w *ward) bool { return !w.final && w.budget.planned }
 
 // wanted reports whether the region has any use for the budget now.
 func (k *Keeper) wanted(w *ward) bool {
@@ -544,8 +541,8 @@ func (k *Keeper) onLed(e Led) {
 		return
 	}
 	k.do(ListInUse{})
-	for _, t := range k.sorted() {
-		if !k.planned(&t.Budget) {
+	for _, t := range k.listed {
+		if !t.planned {
 			continue
 		}
 		if w := k.ward(t.Name); k.standing(w) && w.phase == resting {

@@ -30,7 +30,7 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot) (ok bool, retry time.Du
 	}
 	e.lock()
 	defer e.unlock()
-	primary := d.opt.Store.Primary(e.name)
+	primary := d.opt.Store.Primary(l.policy.Name)
 	bucket := e.allowance()
 	bucket.outage(primary, d.primary.answered(primary))
 	ok, retry = bucket.take(l.policy.OnFailure, int64(d.opt.MaxAgents), cost, d.opt.Now())
@@ -41,9 +41,9 @@ func (d *Decider) takeLocal(ctx context.Context, l *lot) (ok bool, retry time.Du
 }
 
 func (d *Decider) takeLocalFromStore(ctx context.Context, l *lot) (reply regionstore.LocalReply, err error) {
-	s := d.send(l.entry.name)
+	s := d.send(l.policy.Name)
 	req := regionstore.LocalRequest{
-		Budget: l.entry.name, Cost: l.cost,
+		Budget: l.policy.Name, Cost: l.cost,
 		Rate: l.policy.OnFailure.Rate, Burst: l.policy.OnFailure.Burst,
 		Now: d.bound(l.entry, s),
 	}

@@ -2,20 +2,27 @@ package agent
 
 import "github.com/ration-dev/ration/policy"
 
+// Matched is a budget that a request would be charged to. Its contract is not to
+// be changed.
+type Matched struct {
+	Budget   string
+	Contract *policy.Contract
+}
+
 // Match appends the budgets whose descriptors all stand in have, each once:
 // what a check with these descriptors would be charged to. It is for faces that
 // ask with several sets of descriptors at once, and so takes any: what no
-// budget can match it leaves aside. The budgets are not to be changed, and lack
-// their Match. A budget may be deleted before it is asked for by name, which is
-// then UnknownBudget. Nothing matches before Ready.
-func (d *Decider) Match(have []Descriptor, to []*policy.Budget) []*policy.Budget {
+// budget can match it leaves aside. A budget may be deleted before it is asked for by
+// name, which is then UnknownBudget. Nothing matches before Ready.
+func (d *Decider) Match(have []Descriptor, to []Matched) []Matched {
 	ix := d.index.Load()
 	if ix == nil {
 		return to
 	}
 	var room [8]*entry
 	for _, e := range ix.match(have, room[:0]) {
-		to = append(to, e.policy.Load())
+		b := e.policy.Load()
+		to = append(to, Matched{b.Name, &b.Contract})
 	}
 	return to
 }
@@ -36,7 +43,7 @@ func (d *Decider) State(budget string) (a Answer, ok bool) {
 }
 
 // Match is Decider.Match.
-func (r *Runner) Match(have []Descriptor, to []*policy.Budget) []*policy.Budget {
+func (r *Runner) Match(have []Descriptor, to []Matched) []Matched {
 	return r.decider.Match(have, to)
 }
 

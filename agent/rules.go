@@ -121,7 +121,7 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 		return true
 	}
 	l := w.lease(lease.Lump)
-	regions := max(len(w.budget.Regions), 3)
+	regions := max(w.budget.regions, 3)
 	if unsaid := float64(l.Used - l.Sent.Used); unsaid >= 1 && unsaid > 0.1*float64(w.budget.Contract.Limit())/float64(regions) {
 		return true
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ration-dev/ration/internal/mutant"
 	"github.com/ration-dev/ration/lease"
-	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 )
 
@@ -28,7 +27,7 @@ const (
 
 // small is the most that is a small change to a budget; 0 where every token
 // counts.
-func small(b *policy.Budget) lease.Tokens {
+func small(b *terms) lease.Tokens {
 	if b.Contract.Limit() < prefetchLimit {
 		return 0
 	}
@@ -48,11 +47,11 @@ func worthHolding(rate float64) lease.Tokens {
 
 // takeOf makes one budget's part of a store step, with the demand that was
 // not told yet.
-func (d *Decider) takeOf(e *entry, b *policy.Budget, cost lease.Tokens, ahead bool, now time.Duration) regionstore.Take {
+func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now time.Duration) regionstore.Take {
 	e.lock()
 	defer e.unlock()
 	e.harvest()
-	t := regionstore.Take{Budget: e.name, Cost: cost, Demand: e.offered}
+	t := regionstore.Take{Budget: b.Name, Cost: cost, Demand: e.offered}
 	e.offered = 0
 	e.lastTake = now
 	if ahead && b.Contract.Limit() >= prefetchLimit {
@@ -139,12 +138,13 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		if !e.holds() {
 			continue
 		}
-		s := d.send(e.name)
+		b := e.policy.Load()
+		s := d.send(b.Name)
 		bound := d.bound(e, s)
 		e.lock()
 		e.harvest()
 		had := len(byPrimary[s.primary])
-		list := e.pocket.settle(e.name, s.at, small(e.policy.Load()), all, byPrimary[s.primary])
+		list := e.pocket.settle(b.Name, s.at, small(b), all, byPrimary[s.primary])
 		e.unlock()
 		if len(list) == had {
 			continue

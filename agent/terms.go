@@ -3,22 +3,54 @@ package agent
 import (
 	"slices"
 	"strings"
+	"time"
 	"unique"
 
 	"github.com/ration-dev/ration/policy"
 )
 
-// terms is a listed budget's policy as an agent keeps it, of very many: its Match
-// is nil, because pairs, sorted by key, take a fourth of the memory.
+// terms is a listed budget's policy as an agent keeps it, of very many: its own
+// part, and what it shares with all budgets that are limited alike. It is
+// replaced, never changed.
 type terms struct {
-	policy.Budget
+	Name    string
+	Version uint64
+	// pairs, sorted by key, is what a request must carry.
 	pairs []Descriptor
+	*limits
 }
 
-// newTerms shares with like, which may be nil, what both have in common, as
-// neighbours in a list often do.
-func newTerms(b policy.Budget, like *terms) *terms {
-	t := &terms{Budget: b}
+// limits is what an agent needs of a policy.Budget beside its name; the fields of
+// the same name are that one's.
+type limits struct {
+	Contract      policy.Contract
+	TTL, ShareTTL time.Duration
+	OnFailure     policy.Failure
+	OnStoreLoss   policy.OnStoreLoss
+	Wait          time.Duration
+	Deleted       bool
+	// planned is set where this region holds a share whether or not anybody asks.
+	planned bool
+	// regions is how many the budget names, 0 for all there are.
+	regions int
+}
+
+// termsMaker makes terms for one region. The zero value works.
+type termsMaker struct {
+	region string
+	// known are limits to be shared, most of those lately made.
+	known map[limits]*limits
+}
+
+// maxKnown bounds the limits that are kept to be shared.
+const maxKnown = 1024
+
+func (m *termsMaker) terms(b *policy.Budget) *terms {
+	t := &terms{Name: b.Name, Version: b.Version, limits: m.share(limits{
+		Contract: b.Contract, TTL: b.TTL, ShareTTL: b.ShareTTL,
+		OnFailure: b.OnFailure, OnStoreLoss: b.OnStoreLoss, Wait: b.Wait, Deleted: b.Deleted,
+		planned: planned(b, m.region), regions: len(b.Regions),
+	})}
 	if len(b.Match) > 0 {
 		t.pairs = make([]Descriptor, 0, len(b.Match))
 	}
@@ -26,9 +58,58 @@ func newTerms(b policy.Budget, like *terms) *terms {
 		t.pairs = append(t.pairs, Descriptor{Key: unique.Make(k).Value(), Value: v})
 	}
 	slices.SortFunc(t.pairs, func(a, b Descriptor) int { return strings.Compare(a.Key, b.Key) })
-	t.Match = nil
-	if like != nil && slices.Equal(b.Regions, like.Regions) {
-		t.Regions = like.Regions
-	}
 	return t
+}
+
+func (m *termsMaker) share(l limits) *limits {
+	if same := m.known[l]; same != nil {
+		return same
+	}
+	if m.known == nil || len(m.known) >= maxKnown {
+		m.known = map[limits]*limits{} // forgetting only means to share less
+	}
+	m.known[l] = &l
+	return &l
+}
+
+func byName(a, b *terms) int { return strings.Compare(a.Name, b.Name) }
+
+// place is where a name stands, or would stand, in a list sorted by name.
+func place(list []*terms, name string) (i int, found bool) {
+	return slices.BinarySearchFunc(list, name, func(t *terms, name string) int { return strings.Compare(t.Name, name) })
+}
+
+// find returns nil for a name that is not in the sorted list.
+func find(list []*terms, name string) *terms {
+	if i, found := place(list, name); found {
+		return list[i]
+	}
+	return nil
+}
+
+// merged has both sorted lists, with what is new in place of what has its name.
+func merged(old, renewed []*terms) []*terms {
+	all := make([]*terms, 0, len(old)+len(renewed))
+	for _, t := range renewed {
+		i, found := place(old, t.Name)
+		all = append(append(all, old[:i]...), t)
+		if old = old[i:]; found {
+			old = old[1:]
+		}
+	}
+	return append(all, old...)
+}
+
+// planned reports whether a region holds a share of the budget whether or not
+// anybody asks.
+func planned(b *policy.Budget, region string) bool {
+	if b.Deleted || b.Contract.IsQuota() {
+		return false
+	}
+	for i := range b.Regions {
+		if r := &b.Regions[i]; r.Name == region {
+			return b.Strategy != policy.Dynamic || !r.Reserve.Rate.Zero() || r.Reserve.Burst > 0
+		}
+	}
+	return false
 }

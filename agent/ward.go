@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
-	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 )
 
@@ -28,7 +27,7 @@ const (
 // about safety: everything here may be lost, stale or wrong. Its fields stand so
 // that they leave no gaps: an agent may have very many.
 type ward struct {
-	budget *policy.Budget
+	budget *terms
 	// at is the place in the heap, -1 outside; failures is of rounds, in a row.
 	at, failures int32
 	phase        phase
@@ -146,7 +145,7 @@ func (w *ward) live() lease.Tokens {
 // tiny reports whether the budget has so few tokens that the plan divides them
 // one by one.
 func (w *ward) tiny() bool {
-	return w.budget.Contract.Limit() < lease.Tokens(7*max(len(w.budget.Regions), 3))
+	return w.budget.Contract.Limit() < lease.Tokens(7*max(w.budget.regions, 3))
 }
 
 // usedFor is for how long a budget that was just used counts as in use. Of few

@@ -48,9 +48,9 @@ func (s *Server) status(p *part, a *agent.Answer) *ratelimitv3.RateLimitResponse
 	if len(p.budgets) == 0 {
 		return out
 	}
-	var decisive *policy.Budget
+	var decisive agent.Matched
 	state := *a
-	at := slices.IndexFunc(p.budgets, func(b *policy.Budget) bool { return b.Name == a.Budget })
+	at := slices.IndexFunc(p.budgets, func(b agent.Matched) bool { return b.Budget == a.Budget })
 	switch {
 	case at >= 0 && a.Outcome != agent.Allowed:
 		out.Code = ratelimitv3.RateLimitResponse_OVER_LIMIT
@@ -67,10 +67,10 @@ func (s *Server) status(p *part, a *agent.Answer) *ratelimitv3.RateLimitResponse
 }
 
 // least is the budget with the least left, and its state.
-func (s *Server) least(budgets []*policy.Budget) (*policy.Budget, agent.Answer) {
+func (s *Server) least(budgets []agent.Matched) (agent.Matched, agent.Answer) {
 	decisive, least := budgets[0], agent.Answer{}
 	for i, b := range budgets {
-		state, _ := s.agent.State(b.Name)
+		state, _ := s.agent.State(b.Budget)
 		if i == 0 || state.Remaining < least.Remaining {
 			decisive, least = b, state
 		}
@@ -97,12 +97,12 @@ var units = []struct {
 
 // limitOf says a contract as requests per unit, or returns nil where that
 // cannot be said exactly.
-func limitOf(b *policy.Budget) *limit {
-	c := &b.Contract
+func limitOf(b agent.Matched) *limit {
+	c := b.Contract
 	if c.IsQuota() {
 		for _, u := range units {
 			if u.period == c.Quota.Per {
-				return newLimit(b.Name, int64(c.Quota.N), u.unit, 1)
+				return newLimit(b.Budget, int64(c.Quota.N), u.unit, 1)
 			}
 		}
 		return nil
@@ -116,7 +116,7 @@ func limitOf(b *policy.Budget) *limit {
 	}
 	for _, u := range units {
 		if u.length > 0 && per%u.length == 0 {
-			return newLimit(b.Name, tokens, u.unit, int64(per/u.length))
+			return newLimit(b.Budget, tokens, u.unit, int64(per/u.length))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )
@@ -34,7 +35,7 @@ func TestLimitsAreSaidExactly(t *testing.T) {
 		{policy.Contract{Quota: policy.Quota{N: 1 << 40, Per: policy.Hour}}, said{}},
 	} {
 		var got said
-		if l := limitOf(&policy.Budget{Name: "a/b", Contract: c.contract}); l != nil {
+		if l := limitOf(agent.Matched{Budget: "a/b", Contract: &c.contract}); l != nil {
 			got = said{l.GetRequestsPerUnit(), l.GetUnitMultiplier().GetValue(), l.GetUnit().String()}
 		}
 		if got != c.want {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/lease"
-	"github.com/ration-dev/ration/policy"
 )
 
 // Bounds of a request: its descriptors, and each one's entries.
@@ -35,7 +34,7 @@ type request struct {
 type part struct {
 	pairs   []agent.Descriptor
 	hits    lease.Tokens
-	budgets []*policy.Budget
+	budgets []agent.Matched
 }
 
 // read refuses what the protocol or the product has no meaning for.
@@ -103,15 +102,15 @@ func (q *request) match(a Agent) {
 		p.budgets = a.Match(p.pairs, p.budgets[:0])
 		if p.hits > 0 {
 			for _, b := range p.budgets {
-				q.charge(b.Name, p.hits)
+				q.charge(b.Budget, p.hits)
 			}
 		}
 	}
 	for i := range q.parts {
 		if p := &q.parts[i]; p.hits == 0 {
 			for _, b := range p.budgets {
-				if !slices.Contains(q.charges, b.Name) && !slices.Contains(q.peeks, b.Name) {
-					q.peeks = append(q.peeks, b.Name)
+				if !slices.Contains(q.charges, b.Budget) && !slices.Contains(q.peeks, b.Budget) {
+					q.peeks = append(q.peeks, b.Budget)
 				}
 			}
 		}

@@ -11,13 +11,12 @@ import (
 	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/lease"
 	leaserpc "github.com/ration-dev/ration/lease/rpc"
-	"github.com/ration-dev/ration/policy"
 )
 
 // Agent decides; *agent.Runner is one. Safe for concurrent use.
 type Agent interface {
 	Check(ctx context.Context, check agent.Check) (agent.Answer, error)
-	Match(have []agent.Descriptor, to []*policy.Budget) []*policy.Budget
+	Match(have []agent.Descriptor, to []agent.Matched) []agent.Matched
 	State(budget string) (agent.Answer, bool)
 }
 

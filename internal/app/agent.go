@@ -134,7 +134,7 @@ func (a *Agent) Check(ctx context.Context, c agent.Check) (agent.Answer, error) 
 }
 
 // Match is agent.Runner's.
-func (a *Agent) Match(have []agent.Descriptor, to []*policy.Budget) []*policy.Budget {
+func (a *Agent) Match(have []agent.Descriptor, to []agent.Matched) []agent.Matched {
 	return a.runner.Match(have, to)
 }
 

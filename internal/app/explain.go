@@ -67,7 +67,7 @@ func explainHandler(r *agent.Runner) http.HandlerFunc {
 
 func explain(x agent.Explanation) explained {
 	out := explained{
-		Budget: x.Budget.Name, PolicyVersion: x.Budget.Version, Wallet: x.Row, Leases: []explainedLease{},
+		Budget: x.Budget, PolicyVersion: x.Version, Wallet: x.Row, Leases: []explainedLease{},
 		Process: x.Process, DemandTotal: x.DemandTotal, Rate: x.Rate, Unreachable: x.Unreachable,
 		DeniedCost: x.DeniedCost, LastDenial: x.LastDenial.Reason,
 		LocalStore: x.LocalStore, LocalProcess: x.LocalProcess, Waiters: x.Waiters,
