@@ -82,14 +82,14 @@ func (d *Decider) windowLeft(e *entry, b *terms) (left, length time.Duration) {
 // is empty and will mint the cost, or the ledger refused a moment ago. A wallet
 // that has the cost and could only not lend it is none. retry is when the cost
 // could pass, 0 if unknown.
-func evidence(h *Hint, r *regionstore.TakeResult, cost lease.Tokens, now time.Duration) (reason string, retry time.Duration, ok bool) {
+func evidence(t Trouble, r *regionstore.TakeResult, cost lease.Tokens, now time.Duration) (reason string, retry time.Duration, ok bool) {
 	if mints := mintIn(r, cost); r.Outcome != regionstore.Missing && r.Beta >= cost && mints > 0 {
 		return reasonShareEmpty, mints, true
 	}
-	if !h.refused(now) || r.Live >= cost {
+	if !t.refused(now) || r.Live >= cost {
 		return "", 0, false
 	}
-	return h.Refused.String(), max(0, h.Retry-now), true
+	return t.Refused.String(), max(0, t.Retry-now), true
 }
 
 // mintIn is TakeResult.MintIn for cost; a peek's own is for nothing.

@@ -57,7 +57,7 @@ type lot struct {
 	hint   Hint
 	// arrivals is the entry's count before the store was asked, so that tokens
 	// that arrive meanwhile are not slept through.
-	arrivals uint32
+	arrivals uint16
 	// took is set once the lot has its tokens, in holds or spent for good.
 	took   bool
 	result regionstore.TakeResult

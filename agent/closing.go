@@ -61,7 +61,7 @@ func (k *Keeper) planClose(w *ward) {
 			return
 		}
 	}
-	if w.failures <= 5 && (w.local > w.localSent || k.leaseUnreported(w)) {
+	if w.failures <= 5 && (w.localUnsaid() || k.leaseUnreported(w)) {
 		k.gather(w)
 		return
 	}

@@ -93,7 +93,7 @@ func (a *attempt) peek() Answer {
 			continue
 		}
 		x := a.d.answer(l.entry, a.now, 0)
-		reason, retry, ok := evidence(&l.hint, &l.result, 1, a.now)
+		reason, retry, ok := evidence(l.hint.Trouble.orNone(), &l.result, 1, a.now)
 		switch {
 		case ok:
 			return denied(x, FromStore, reason, retry)
@@ -129,7 +129,7 @@ func (a *attempt) deny(short []*lot) (Answer, bool) {
 		if l.down {
 			continue
 		}
-		reason, retry, ok := evidence(&l.hint, &l.result, l.cost, a.now)
+		reason, retry, ok := evidence(l.hint.Trouble.orNone(), &l.result, l.cost, a.now)
 		if !ok {
 			continue
 		}
@@ -155,7 +155,7 @@ func (a *attempt) patience(short []*lot) time.Duration {
 // owner says.
 func (a *attempt) canWait(short []*lot, refused bool) bool {
 	for _, l := range short {
-		if l.down || l.hint.Final != 0 || l.hint.Unreachable {
+		if t := l.hint.Trouble.orNone(); l.down || t.Final != 0 || t.Unreachable {
 			return false
 		}
 		if refused && l.policy.Wait > 0 && a.now-a.p.start >= l.policy.Wait {
@@ -203,7 +203,7 @@ func closedChan() <-chan struct{} {
 // wallet a Sync could fill.
 func (a *attempt) askForMore(short []*lot) {
 	for _, l := range short {
-		if !l.down && l.hint.Final == 0 && a.now >= l.hint.AskAfter {
+		if t := l.hint.Trouble.orNone(); !l.down && t.Final == 0 && a.now >= t.AskAfter {
 			a.ask(l, l.cost)
 		}
 	}
@@ -211,7 +211,7 @@ func (a *attempt) askForMore(short []*lot) {
 
 // askIfLow asks for a Sync when the wallet has sunk below its low mark.
 func (a *attempt) askIfLow(l *lot, now time.Duration) {
-	if l.hint.Low > 0 && l.result.Live < l.hint.Low && !l.result.Pending && now >= l.hint.AskAfter {
+	if l.hint.Low > 0 && l.result.Live < l.hint.Low && !l.result.Pending && now >= l.hint.Trouble.orNone().AskAfter {
 		a.ask(l, 0)
 	}
 }

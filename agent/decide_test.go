@@ -435,9 +435,9 @@ func TestDenialMemoryIsMonotone(t *testing.T) {
 func TestEvidenceOfTheLedger(t *testing.T) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 3, lease.State{})
-	b.decider.Tell("acme/x", Hint{
+	b.decider.Tell("acme/x", Hint{Trouble: &Trouble{
 		Refused: lease.PoolEmpty, Until: b.now + time.Second, Retry: b.now + 300*time.Millisecond, AskAfter: b.now + 200*time.Millisecond,
-	}, false)
+	}}, false)
 	a := b.decide(named(5, "acme/x"))
 	if a.Outcome != Denied || a.Reason != "pool_empty" || a.RetryAfter != 300*time.Millisecond || a.Remaining != 3 {
 		t.Errorf("%+v", a)
@@ -463,7 +463,7 @@ func TestNoDenialWhileTheWalletHasTheCost(t *testing.T) {
 	b := newBench(t, lumps("a/x1"), bucket("b/y2", 500, 500, policy.Dynamic))
 	b.grant("a/x1", 0, lease.State{X: perSecond(1), Beta: 10, Granted: 10})
 	b.grant("b/y2", 500, lease.State{})
-	b.decider.Tell("a/x1", Hint{Refused: lease.PoolEmpty, Until: b.now + time.Minute}, false)
+	b.decider.Tell("a/x1", Hint{Trouble: &Trouble{Refused: lease.PoolEmpty, Until: b.now + time.Minute}}, false)
 	if a := b.decide(named(3, "a/x1", "b/y2")); a.Outcome != Unavailable {
 		t.Errorf("over two slots: %+v", a)
 	}
@@ -709,7 +709,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("an unknown name: %v", err)
 	}
 	b.grant("acme/x", 7, lease.State{X: perSecond(1), Beta: 10, Granted: 3})
-	b.decider.Tell("acme/x", Hint{Refused: lease.PoolEmpty, Until: b.now + time.Second}, false)
+	b.decider.Tell("acme/x", Hint{Trouble: &Trouble{Refused: lease.PoolEmpty, Until: b.now + time.Second}}, false)
 	b.decide(named(11, "acme/x"))
 	x, err := b.decider.Explain(context.Background(), "acme/x")
 	if err != nil || x.Err != nil || !x.Row {

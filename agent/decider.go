@@ -130,7 +130,8 @@ func (d *Decider) setBudgets(budgets []*terms) {
 		} else if e.policy.Load().Version != t.Version {
 			e.policy.Store(t)
 			e.lock()
-			e.hint.Refused, e.hint.Final, e.window = lease.Enough, 0, nil
+			e.forgive()
+			e.window = nil
 			e.hot.Store(nil)
 			e.wake()
 			e.unlock()
@@ -153,7 +154,7 @@ func (d *Decider) Tell(budget string, h Hint, arrived bool) {
 	e.lock()
 	defer e.unlock()
 	e.hint = h
-	if arrived || h.Refused != lease.Enough || h.Final != 0 {
+	if t := h.Trouble.orNone(); arrived || t.Refused != lease.Enough || t.Final != 0 {
 		e.wake()
 	}
 }

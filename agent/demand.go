@@ -12,14 +12,14 @@ import (
 // outside the noise of what was expected. The zero value knows
 // nothing yet.
 type demand struct {
-	rate  float64
+	rate float64
+	// total is of at, which is 0 while nothing was observed.
 	total lease.Tokens
 	at    time.Duration
 	// since is when demand last changed, jump by how much the last count moved
 	// the rate if it lay outside the noise.
 	since time.Duration
 	jump  float64
-	known bool
 	// spread is the variance of the counts, of late, in that of Poisson counts.
 	spread float64
 }
@@ -38,8 +38,8 @@ const (
 // observe books the row's total as read at now. A total below the last one
 // belongs to a new row and starts the count anew.
 func (d *demand) observe(total lease.Tokens, now time.Duration) {
-	if !d.known || total < d.total {
-		d.total, d.at, d.since, d.known = total, now, now, true
+	if d.at == 0 || total < d.total {
+		d.total, d.at, d.since = total, max(now, 1), now
 		return
 	}
 	dt := (now - d.at).Seconds()

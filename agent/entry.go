@@ -50,16 +50,17 @@ type usage struct {
 	offered, arrived lease.Tokens
 	// served counts hot decisions that no Stats have yet; below 0 while some are
 	// between counting their surplus and taking their tokens.
-	served   int64
+	served int32
+	// waiters are decisions waiting for arrival to be closed, arrivals how often it
+	// was.
+	waiters, arrivals uint16
+
 	rate     float64
 	rateAt   time.Duration
 	lastTake time.Duration
 	// last is what the last take saw, for what an answer reports.
-	last holdings
-	// waiters are decisions waiting for arrived to be closed.
-	waiters  int32
-	arrivals uint32
-	arrival  chan struct{}
+	last    holdings
+	arrival chan struct{}
 	// asked is when an urgent sync was last asked for.
 	asked time.Duration
 	// window caches a quota's; nil for none.
@@ -100,6 +101,16 @@ func (e *entry) unlock() {
 func (u *usage) forgettable() bool {
 	return len(u.pocket.parts) == 0 && u.pocket.gone == 0 && u.offered == 0 && u.served == 0 &&
 		u.waiters == 0 && u.hint == Hint{} && (u.local == nil || u.local.total == 0 && u.local.credit == 0)
+}
+
+// forgive forgets that the ledger refused, or does not serve the budget. The
+// entry's mutex is held.
+func (u *usage) forgive() {
+	if u.hint.Trouble != nil {
+		t := *u.hint.Trouble
+		t.Refused, t.Final = lease.Enough, 0
+		u.hint.Trouble = t.orNil()
+	}
 }
 
 // allowance is the process's part of the local allowance. The entry's mutex is
@@ -144,6 +155,13 @@ const (
 type Hint struct {
 	// Low is the live wallet below which a Sync is asked for; 0 for never.
 	Low lease.Tokens
+	// Trouble is nil for none.
+	Trouble *Trouble
+}
+
+// Trouble is what keeps tokens from coming to one budget. Once told it is never
+// changed.
+type Trouble struct {
 	// Refused is the ledger's reason for granting less than was wanted, and
 	// holds until Until on this process's clock. Retry says when more may be
 	// there; 0 if unknown.
@@ -160,7 +178,23 @@ type Hint struct {
 }
 
 // refused reports whether the ledger's refusal is fresh.
-func (h *Hint) refused(now time.Duration) bool { return h.Refused != lease.Enough && now < h.Until }
+func (t Trouble) refused(now time.Duration) bool { return t.Refused != lease.Enough && now < t.Until }
+
+// orNil is nil for none.
+func (t Trouble) orNil() *Trouble {
+	if t == (Trouble{}) {
+		return nil
+	}
+	return &t
+}
+
+// orNone is t, or none where that is nil.
+func (t *Trouble) orNone() Trouble {
+	if t == nil {
+		return Trouble{}
+	}
+	return *t
+}
 
 // remember keeps a denial for its cost and all larger ones. A longer memory
 // of a smaller or equal cost is kept.
@@ -199,7 +233,7 @@ func (e *entry) harvest() {
 	if n == 0 && e.surplus.Load() == 0 {
 		return
 	}
-	e.served += int64(n) - e.surplus.Swap(0)
+	e.served += int32(int64(n) - e.surplus.Swap(0))
 	e.offered += n
 	e.arrived += n
 	e.pocket.touched = max(e.pocket.touched, time.Duration(e.lastUsed.Load()))

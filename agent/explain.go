@@ -92,9 +92,10 @@ func (d *Decider) explainProcess(e *entry) Explanation {
 	b, now := e.policy.Load(), d.opt.Now()
 	e.lock()
 	defer e.unlock()
+	t := e.hint.Trouble.orNone()
 	x := Explanation{
 		Budget: b.Name, Version: b.Version, Process: e.pocket.live(now), Rate: e.rate,
-		Final: e.hint.Final, Unreachable: e.hint.Unreachable,
+		Final: t.Final, Unreachable: t.Unreachable,
 		Waiters: int(e.waiters),
 	}
 	if e.local != nil {
@@ -106,8 +107,8 @@ func (d *Decider) explainProcess(e *entry) Explanation {
 	for _, q := range e.pocket.parts {
 		x.ProcessUntil = max(x.ProcessUntil, q.deadline-now)
 	}
-	if e.hint.refused(now) {
-		x.Refused, x.RefusedFor, x.RetryAfter = e.hint.Refused, e.hint.Until-now, max(0, e.hint.Retry-now)
+	if t.refused(now) {
+		x.Refused, x.RefusedFor, x.RetryAfter = t.Refused, t.Until-now, max(0, t.Retry-now)
 	}
 	if d := e.denies(now); d != nil {
 		x.DeniedCost = d.cost

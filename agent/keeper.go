@@ -303,7 +303,7 @@ func (k *Keeper) enter(w *ward, p phase) {
 func (k *Keeper) putToRest() {
 	for _, w := range k.rested {
 		if w.phase == resting {
-			w.rest()
+			w.round = nil
 		}
 	}
 	clear(k.rested)
@@ -332,7 +332,7 @@ func (k *Keeper) sleep(w *ward, due time.Duration) {
 // nothing that a new one would not find out. Agents that do not lead have no part
 // in what others use.
 func (k *Keeper) forgettable(w *ward) bool {
-	return !k.stopping && !w.urgent && !w.gone && !w.final && !k.standing(w) && w.local == w.localSent &&
+	return !k.stopping && !w.urgent && !w.gone && !w.final && !k.standing(w) && !w.localUnsaid() &&
 		w.ownUntil <= k.now && (!k.leader || w.usedUntil <= k.now)
 }
 
@@ -341,14 +341,14 @@ func (k *Keeper) forgettable(w *ward) bool {
 // it is averaged, or rare requests would each be the first: then it returns when
 // to look again.
 func (k *Keeper) dismiss(w *ward) (due time.Duration) {
-	if w.hint.refused(k.now) {
-		return w.hint.Until
+	if t := w.trouble.orNone(); t.refused(k.now) {
+		return t.Until
 	}
 	if until := max(w.usedUntil, w.ownUntil) + demandMemory; until > k.now && w.demand.rate > 0 {
 		return until
 	}
 	delete(k.wards, w.budget.Name)
-	if w.hint != (Hint{}) {
+	if w.hinted {
 		k.do(Tell{Budget: w.budget.Name})
 	}
 	return 0
@@ -475,9 +475,9 @@ func (k *Keeper) renew(t *terms) {
 		return
 	}
 	w.budget, w.gone, w.final = t, false, false
-	w.hint = Hint{Low: w.hint.Low}
+	w.trouble, w.scarce = nil, 0
 	for i := range w.told {
-		w.told[i].notBefore, w.told[i].scarce, w.refusals[i] = 0, 0, 0
+		w.told[i].notBefore, w.refusals[i] = 0, 0
 	}
 	if k.leader && w.phase == resting {
 		k.soon(w)
@@ -517,9 +517,9 @@ func (k *Keeper) onUrgent(e Urgent) {
 	w.usedUntil = max(w.usedUntil, k.now+w.usedFor())
 	w.ownUntil = max(w.ownUntil, k.now+usedFor)
 	w.waiting = max(w.waiting, e.Cost)
-	if k.now < w.hint.AskAfter {
-		if w.phase == resting && (w.due == 0 || w.due > w.hint.AskAfter) {
-			k.schedule(w, w.hint.AskAfter)
+	if after := w.askAfter(); k.now < after {
+		if w.phase == resting && (w.due == 0 || w.due > after) {
+			k.schedule(w, after)
 		}
 		return
 	}
@@ -583,8 +583,8 @@ func (k *Keeper) onUsed(e Used) {
 		}
 	}
 	for name, total := range e.Locals {
-		if w := k.ward(name); w != nil && total > w.local {
-			w.local = total
+		if w := k.ward(name); w != nil && total > w.local() {
+			w.ownLocals().total = total
 			k.hurry(w)
 		}
 	}

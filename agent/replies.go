@@ -50,10 +50,11 @@ func (k *Keeper) syncFailed(b *batch) {
 			continue
 		}
 		k.count(SyncFailed)
-		w.hint.Unreachable = true
 		w.urgent = false
 		k.fail(w)
-		w.hint.AskAfter = w.due
+		t := w.trouble.orNone()
+		t.Unreachable, t.AskAfter = true, w.due
+		w.troubled(t)
 		k.tell(w)
 	}
 	if k.leader && k.failures%3 == 0 && !k.closing {
@@ -82,7 +83,9 @@ func (k *Keeper) measure(took time.Duration) {
 
 // answered takes in the ledger's answer for one budget.
 func (k *Keeper) answered(w *ward, r *lease.ItemReply) {
-	w.hint.Unreachable = false
+	t := w.trouble.orNone()
+	t.Unreachable = false
+	w.troubled(t)
 	if r.Version > w.budget.Version {
 		k.listAt = k.now
 	}
@@ -104,11 +107,10 @@ func (k *Keeper) answered(w *ward, r *lease.ItemReply) {
 // heardLocals notes which local admissions the ledger has heard of.
 func (k *Keeper) heardLocals(w *ward) {
 	for _, u := range w.item.Local {
-		if u.Source == k.cfg.Process {
-			w.localSent = u.Total
-		}
-		if u.Source == w.storeNonce {
-			w.storeSent = u.Total
+		if l := w.ownLocals(); u.Source == k.cfg.Process {
+			l.sent = u.Total
+		} else {
+			l.nonce, l.storeSent = u.Source, u.Total
 		}
 	}
 }
@@ -124,12 +126,16 @@ func (k *Keeper) refusedItem(w *ward, err *lease.Error) {
 		if err.RetryAfter > 0 {
 			k.sleep(w, k.now+k.jitter(err.RetryAfter))
 		}
-		w.hint.AskAfter = w.due
+		t := w.trouble.orNone()
+		t.AskAfter = w.due
+		w.troubled(t)
 		k.tell(w)
 		return
 	}
 	w.final = true
-	w.hint.Final = err.Code
+	t := w.trouble.orNone()
+	t.Final = err.Code
+	w.troubled(t)
 	k.listAt = min(k.listAt, k.now+k.jitter(listEvery))
 	k.tell(w)
 	k.sleep(w, 0)
@@ -141,7 +147,7 @@ func (k *Keeper) refusedItem(w *ward, err *lease.Error) {
 // learn takes in what the states say beyond what install does with them.
 func (k *Keeper) learn(w *ward, states []lease.State) {
 	var lump, share *lease.State
-	standsInTheWay := false
+	standsInTheWay, short, active := false, false, false
 	for i := range states {
 		s := &states[i]
 		switch {
@@ -153,7 +159,15 @@ func (k *Keeper) learn(w *ward, states []lease.State) {
 			share = s
 		}
 		standsInTheWay = standsInTheWay || s.Holder != ""
+		active = active || s.Status == lease.Active
+		short = short || s.Status == lease.Active && s.Short != lease.Enough
 		k.learnKind(w, s)
+	}
+	switch {
+	case short:
+		w.scarce = k.now + scarceFor
+	case active:
+		w.scarce = 0
 	}
 	k.learnRefusal(w, lump, share, standsInTheWay)
 }
@@ -177,11 +191,9 @@ func (k *Keeper) learnKind(w *ward, s *lease.State) {
 		}
 		if s.Short == lease.Enough {
 			k.count(SyncActive)
-			t.scarce = 0
 			return
 		}
 		k.count(SyncShort)
-		t.scarce = k.now + scarceFor
 	}
 }
 
@@ -201,17 +213,17 @@ func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay 
 	case lump != nil && !standsInTheWay && (share == nil || share.Status == lease.NotPlanned) && !w.anyAlive():
 		why, retry = lease.ShareReached, lump.RetryAfter
 	}
-	h := &w.hint
-	h.Refused, h.Until, h.Retry, h.AskAfter = why, 0, 0, 0
-	if why == lease.Enough {
-		return
+	t := w.trouble.orNone()
+	t.Refused, t.Until, t.Retry, t.AskAfter = why, 0, 0, 0
+	if why != lease.Enough {
+		t.Until = k.now + max(retry, refusalFor)
+		again := w.demand.timeFor(askPart, askSoon, askAgain)
+		if retry > 0 {
+			t.Retry, again = k.now+retry, min(retry, askAtLeast)
+		}
+		t.AskAfter = k.now + k.jitter(max(again, shortestRTT))
 	}
-	h.Until = k.now + max(retry, refusalFor)
-	again := w.demand.timeFor(askPart, askSoon, askAgain)
-	if retry > 0 {
-		h.Retry, again = k.now+retry, min(retry, askAtLeast)
-	}
-	h.AskAfter = k.now + k.jitter(max(again, shortestRTT))
+	w.troubled(t)
 }
 
 func (w *ward) anyAlive() bool {
@@ -281,7 +293,7 @@ func (k *Keeper) unfinished(w *ward) bool {
 }
 
 func (k *Keeper) tell(w *ward) {
-	w.hint.Low = k.low(w)
-	k.do(Tell{Budget: w.budget.Name, Hint: w.hint, Arrived: w.arrived})
-	w.arrived = false
+	h := Hint{Low: k.low(w), Trouble: w.trouble}
+	k.do(Tell{Budget: w.budget.Name, Hint: h, Arrived: w.arrived})
+	w.arrived, w.hinted = false, h != Hint{}
 }

@@ -106,7 +106,7 @@ func (k *Keeper) onRowOpened(e RowOpened) {
 		k.cfg.Stats.Voided.Add(1)
 	}
 	var before regionstore.Row
-	if w.view != nil {
+	if w.round != nil {
 		before = w.view.Row
 	}
 	w.seen(e.Reply.View, k.now)
@@ -162,7 +162,7 @@ func (k *Keeper) returnSurplus(w *ward) bool {
 	if w.told[lease.Lump-1].ttl == 0 {
 		keep = lease.MaxTokens // this process has heard nothing yet
 	}
-	if w.scarce(k.now) {
+	if k.now < w.scarce {
 		keep = min(keep, w.demand.need(k.rtt, k.cfg.SyncEvery))
 	}
 	surplus := w.view.Live[lease.Lump-1] + counted(w.lease(lease.Lump)) - keep
@@ -304,7 +304,7 @@ func (k *Keeper) compose(w *ward, reply *regionstore.BeginReply) bool {
 		Budget: w.budget.Name, Demand: w.demand.rate, DemandTotal: w.view.Row.DemandTotal,
 		RTT: k.measuredRTT(),
 	}
-	if w.budget.Wait > 0 || w.hint.refused(k.now) {
+	if w.budget.Wait > 0 || w.trouble.orNone().refused(k.now) {
 		// The ledger may hold the answer back until tokens come. A caller that
 		// knows nothing yet is served better by a quick refusal.
 		item.Waiting = w.waiting
@@ -321,11 +321,11 @@ func (k *Keeper) compose(w *ward, reply *regionstore.BeginReply) bool {
 			item.Leases = append(item.Leases, r.Report)
 		}
 	}
-	if n := w.view.Row.Local.Total; n > 0 && w.storeNonce != "" {
-		item.Local = append(item.Local, lease.LocalUse{Source: w.storeNonce, Total: n})
+	if n := w.view.Row.Local.Total; n > 0 && w.view.Row.Local.Nonce != "" {
+		item.Local = append(item.Local, lease.LocalUse{Source: w.view.Row.Local.Nonce, Total: n})
 	}
-	if w.local > 0 {
-		item.Local = append(item.Local, lease.LocalUse{Source: k.cfg.Process, Total: w.local})
+	if n := w.local(); n > 0 {
+		item.Local = append(item.Local, lease.LocalUse{Source: k.cfg.Process, Total: n})
 	}
 	w.item = item
 	return len(item.Leases) > 0 || len(item.Local) > 0

@@ -14,7 +14,7 @@ import (
 
 // worthAsking reports whether an urgent Sync may bring tokens.
 func (k *Keeper) worthAsking(w *ward) bool {
-	if k.now < w.hint.AskAfter {
+	if k.now < w.askAfter() {
 		return false
 	}
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
@@ -31,13 +31,13 @@ func (k *Keeper) hasToSay(w *ward) bool {
 	if w.final || k.now < w.sentAt+k.cfg.SyncEvery && w.sentAt > 0 && !k.pressing(w) {
 		return false
 	}
-	if w.local > w.localSent {
+	if w.localUnsaid() {
 		return true
 	}
 	if !k.leader || k.pendingYoung(w) {
 		return false
 	}
-	return w.view.Row.Local.Total > w.storeSent || k.leaseHasToSay(w) || k.wanted(w) && k.figuresToSay(w)
+	return w.storeUnsaid() || k.leaseHasToSay(w) || k.wanted(w) && k.figuresToSay(w)
 }
 
 // pendingYoung reports whether another agent's sequence is on its way.
@@ -91,7 +91,7 @@ func smaller(l *regionstore.Lease) bool {
 // with others, because what it follows is said by them.
 func (k *Keeper) asks(w *ward, kind lease.Kind) bool {
 	t := &w.told[kind-1]
-	if k.now < t.notBefore || k.now < w.hint.AskAfter {
+	if k.now < t.notBefore || k.now < w.askAfter() {
 		return false
 	}
 	if w.lease(kind).Seq > 0 && t.notBefore == 0 && k.now < w.sentAt+time.Second {
@@ -117,7 +117,7 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 	if w.usedUntil <= k.now {
 		return false
 	}
-	if k.now >= w.hint.AskAfter && w.live() < k.low(w) {
+	if k.now >= w.askAfter() && w.live() < k.low(w) {
 		return true
 	}
 	l := w.lease(lease.Lump)
@@ -138,7 +138,7 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 // little too much.
 func (k *Keeper) pressing(w *ward) bool {
 	lump, paced := w.lease(lease.Lump), w.lease(lease.Paced)
-	return w.demandMoved() || w.scarce(k.now) && (lump.Returned > lump.Sent.Returned || smaller(paced))
+	return w.demandMoved() || k.now < w.scarce && (lump.Returned > lump.Sent.Returned || smaller(paced))
 }
 
 // demandMoved reports whether demand left the noise around what was said last.
@@ -279,7 +279,7 @@ func (k *Keeper) nextLook(w *ward) time.Duration {
 		case l.Closed && (!reported(l) || counted(l) > 0), l.Pending, w.dead(kind):
 			sooner(k.now + max(k.cfg.SyncEvery, 2*k.rtt))
 		case unborn(l) && k.standing(w) && kind == lease.Reserve:
-			sooner(max(w.told[kind-1].notBefore, w.hint.AskAfter, k.now+time.Second))
+			sooner(max(w.told[kind-1].notBefore, w.askAfter(), k.now+time.Second))
 		}
 	}
 	return next

@@ -197,7 +197,7 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 	defer e.unlock()
 	e.harvest()
 	if e.served > 0 {
-		d.countMany(FromPrefetch, e.served)
+		d.countMany(FromPrefetch, int64(e.served))
 		e.served = 0
 	}
 	if dt := now - e.rateAt; dt >= prefetchSpan {

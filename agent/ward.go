@@ -43,6 +43,8 @@ type ward struct {
 	gone bool
 	// arrived is set when the deciding side is to hear that tokens came.
 	arrived bool
+	// hinted is set while the deciding side remembers a hint.
+	hinted bool
 	// ended is set once, on shutdown, the ward has nothing more to close.
 	ended bool
 	// refusals is how often in a row a kind was not planned, notPlannedDoublings
@@ -52,11 +54,9 @@ type ward struct {
 	// due is when to look at the row again, never (0 in the heap sense) while a
 	// round is under way.
 	due time.Duration
-	// view is the row as last seen, and item what is being sent: both nil at rest,
-	// where viewAt, missing, livesUntil (per kind, 0 for a lease that was dead) and
-	// held are left of them.
-	view       *regionstore.View
-	item       *lease.Item
+	// round is nil at rest, where viewAt, missing, livesUntil (per kind, 0 for a
+	// lease that was dead) and held are left of its view.
+	*round
 	viewAt     time.Duration
 	livesUntil [lease.Kinds]time.Duration
 	held       [lease.Kinds]lease.Tokens
@@ -69,33 +69,57 @@ type ward struct {
 	waiting lease.Tokens
 
 	told [lease.Kinds]told
+	// scarce is until when tokens are thought to be short.
+	scarce time.Duration
 	// keep is what the ledger said last that the lump may keep, and hold what was
 	// granted of it and not yet used or returned, as of the answer.
 	keep, hold lease.Tokens
-	hint       Hint
+	// trouble is nil for none, and never changed.
+	trouble *Trouble
 	// sentAt, sentDemand and sentVersion are of the last item that was answered.
 	sentAt      time.Duration
 	sentDemand  float64
 	sentVersion uint64
-	// local and localSent are this process's admissions without a lease,
-	// storeSent those in the store's bucket that the ledger was told of.
-	local, localSent lease.Tokens
-	storeNonce       string
-	storeSent        lease.Tokens
+	// locals is nil where nothing was admitted without a lease.
+	locals *locals
+}
+
+// round is what a ward needs while it does not rest.
+type round struct {
+	// view is the row as last seen, and item what is being sent.
+	view regionstore.View
+	item *lease.Item
 	// batch is the id of the batch it is part of.
 	batch uint64
 	// gatherUntil is when a gathering ward goes, with or without others.
 	gatherUntil time.Duration
 }
 
+// locals are a budget's admissions without a lease: total is this process's own,
+// and sent what the ledger was told of it, storeSent of those in the store's
+// bucket of that nonce.
+type locals struct {
+	total, sent lease.Tokens
+	nonce       string
+	storeSent   lease.Tokens
+}
+
 // told is what the ledger said last about one kind.
 type told struct {
 	ttl time.Duration
-	// scarce is until when tokens of this kind are thought to be short.
-	scarce time.Duration
 	// notBefore is when asking for a kind that was not planned makes sense.
 	notBefore time.Duration
 }
+
+// troubled sets what keeps tokens from coming.
+func (w *ward) troubled(t Trouble) {
+	if t != w.trouble.orNone() {
+		w.trouble = t.orNil()
+	}
+}
+
+// askAfter is before when asking the ledger again is useless.
+func (w *ward) askAfter() time.Duration { return w.trouble.orNone().AskAfter }
 
 // extendEarly is how much of a lease's ttl must be left, at least, when it is
 // extended; jitter is added so that many leases do not ask in one instant.
@@ -170,16 +194,6 @@ func (w *ward) rank() Rank {
 	return FirstTokens
 }
 
-// scarce reports whether the ledger lately had too little for any kind.
-func (w *ward) scarce(now time.Duration) bool {
-	for i := range w.told {
-		if now < w.told[i].scarce {
-			return true
-		}
-	}
-	return false
-}
-
 // elastic reports whether the ledger may give more here than the region's
 // fixed share.
 func (w *ward) elastic(now time.Duration) bool {
@@ -193,10 +207,10 @@ func (w *ward) elastic(now time.Duration) bool {
 
 // seen takes in a view of the row.
 func (w *ward) seen(v regionstore.View, now time.Duration) {
-	if w.view == nil {
-		w.view = &regionstore.View{}
+	if w.round == nil {
+		w.round = &round{}
 	}
-	*w.view, w.viewAt = v, now
+	w.view, w.viewAt = v, now
 	w.missing, w.held = v.Outcome == regionstore.Missing, v.Live
 	for i, left := range v.Remains {
 		w.livesUntil[i] = 0
@@ -208,18 +222,35 @@ func (w *ward) seen(v regionstore.View, now time.Duration) {
 		return
 	}
 	w.demand.observe(v.Row.DemandTotal, now)
-	if n := v.Row.Local.Nonce; n != w.storeNonce {
-		w.storeNonce, w.storeSent = n, 0
-	}
 }
 
-// rest drops what only a round needs. Nothing that the ledger was told of in the
-// store's bucket is as good as a bucket that was never seen.
-func (w *ward) rest() {
-	w.view, w.item = nil, nil
-	if w.storeSent == 0 {
-		w.storeNonce = ""
+// ownLocals is the ward's locals, made if there are none.
+func (w *ward) ownLocals() *locals {
+	if w.locals == nil {
+		w.locals = &locals{}
 	}
+	return w.locals
+}
+
+// local is what this process admitted without a lease, and localUnsaid whether
+// the ledger was not told of all of it.
+func (w *ward) local() lease.Tokens {
+	if w.locals == nil {
+		return 0
+	}
+	return w.locals.total
+}
+
+func (w *ward) localUnsaid() bool { return w.locals != nil && w.locals.total > w.locals.sent }
+
+// storeUnsaid reports whether the store's bucket as seen admitted more than the
+// ledger was told of.
+func (w *ward) storeUnsaid() bool {
+	seen, sent := &w.view.Row.Local, lease.Tokens(0)
+	if w.locals != nil && w.locals.nonce == seen.Nonce {
+		sent = w.locals.storeSent
+	}
+	return seen.Total > sent
 }
 
 // wards is a heap by due time, names breaking ties so that runs repeat.
