@@ -105,7 +105,7 @@ func check(b policy.Budget, d Deployment, w time.Duration) (*model, error) {
 func bound(m, risk *model, cut Cause) Bound {
 	b := Bound{Window: m.window, Contract: floor(sum(whole(m.burst), minted(m.rate, m.window)))}
 	b.Causes = []Cause{
-		m.float(), cut, m.independence(), risk.drift(), m.rounding(), risk.ledgerStep(), risk.storeStep(),
+		m.float(), cut, m.independence(), risk.drift(), risk.rounding(), risk.ledgerStep(), risk.storeStep(),
 		risk.localStores(), risk.localProcesses(), risk.suspension(), risk.staleStore(), risk.regranted(), risk.ledgerLoss(),
 	}
 	b.Causes = append(b.Causes, m.never()...)

@@ -36,6 +36,23 @@ func each(n int, format string, args ...any) string {
 	return fmt.Sprintf("%d·%s", n, s)
 }
 
+// fastText writes what model.fast computes.
+func (m *model) fastText(r lease.Rate, w time.Duration) string {
+	s := fmt.Sprintf("%s·%s·(1 + %s)", policy.FormatRate(r), policy.FormatDuration(w), m.rho())
+	if w > 0 && policy.OverTick(r).Sign() > 0 {
+		s = fmt.Sprintf("(%s + %s·%s - 1)", s, policy.FormatRate(r), policy.FormatDuration(lease.Tick))
+	}
+	return s
+}
+
+// shownText is what a local allowance mints in w as its clock may show it.
+func (m *model) shownText(w time.Duration) string {
+	if w <= 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%s·(%s·(1 + %s) + %s)", policy.FormatRate(m.budget.OnFailure.Rate), policy.FormatDuration(w), m.rho(), policy.FormatDuration(lease.Tick))
+}
+
 func (m *model) rateText() string { return policy.FormatRate(m.rate) }
 
 func (m *model) windowText() string { return policy.FormatDuration(m.window) }
@@ -83,13 +100,18 @@ func (m *model) drift() Cause {
 	return c
 }
 
+// rounding is what a clock's reading may be too much by, of everything that
+// mints: together they have the contracts' rate.
 func (m *model) rounding() Cause {
 	c := Cause{Name: Rounding, Zero: quotaMintsNothing}
 	if m.quota {
 		return c
 	}
-	c.Tokens, c.Formula = 1, "1"
-	c.Zero = "none: the remainder of the pool's last minting may stand above the ceiling"
+	tick := policy.FormatDuration(lease.Tick)
+	c.Tokens = m.budget.RoundingSurcharge(m.pools)
+	c.Inputs = []Input{ratio("rate", m.rate), number("contracts", m.pools), lasting("tick", lease.Tick)}
+	c.Formula = fmt.Sprintf("max(1, ceil(%s))", each(m.pools, "%s·%s", m.rateText(), tick))
+	c.Zero = "none: clocks are read in steps of " + tick
 	return c
 }
 
@@ -131,12 +153,12 @@ func (m *model) localStores() Cause {
 		return c
 	}
 	c.Tokens, _ = m.budget.LocalSurcharge(m.deploy.Deployment, m.regions, m.localWindow())
-	bucket := fmt.Sprintf("%d + %s·%s·(1 + %s)", f.Burst, policy.FormatRate(f.Rate), policy.FormatDuration(m.localWindow()), m.rho())
+	bucket := fmt.Sprintf("%d + %s", f.Burst, m.shownText(m.localWindow()))
 	if m.deploy.ReplicatedStores {
 		if m.deploy.StoreIsolation == 0 {
 			bucket = "2·(" + bucket + ")"
 		} else {
-			bucket += fmt.Sprintf(" + min(%s, %s·%s·(1 + %s))", bucket, policy.FormatRate(f.Rate), policy.FormatDuration(m.deploy.StoreIsolation), m.rho())
+			bucket += fmt.Sprintf(" + min(%s, %s)", bucket, m.shownText(m.deploy.StoreIsolation))
 		}
 	}
 	c.Inputs = []Input{number("regions", m.regions), tokens("local burst", f.Burst), ratio("local rate", f.Rate)}
@@ -173,9 +195,8 @@ func (m *model) localProcesses() Cause {
 	}
 	_, c.Tokens = m.budget.LocalSurcharge(m.deploy.Deployment, m.regions, m.localWindow())
 	c.Inputs = []Input{number("regions", m.regions), lasting("store outage", m.deploy.StoreOutage), ratio("local rate", f.Rate)}
-	c.Formula = each(m.regions, "floor(min(%s·%s·(1 + %s), %d + %s·%s·(1 + %s)))",
-		policy.FormatRate(f.Rate), policy.FormatDuration(m.deploy.StoreOutage), m.rho(),
-		f.Burst, policy.FormatRate(f.Rate), policy.FormatDuration(m.localWindow()), m.rho())
+	c.Formula = each(m.regions, "floor(min(%s, %d + %s))",
+		m.shownText(m.deploy.StoreOutage), f.Burst, m.shownText(m.localWindow()))
 	c.Zero = "no outage of a region's store is declared; or on_failure: {mode: deny}"
 	c.Assumption = "a region has no more agents than each is told; outages of a store that touch one window last no longer together"
 	return c
@@ -192,7 +213,7 @@ func (m *model) suspension() Cause {
 	if m.deploy.Suspended > 0 {
 		c.Zero = "do not suspend the machines that agents run on"
 	}
-	c.Assumption = "prefetch of a process: " + why
+	c.Assumption = "prefetch of a process: " + why + "; no decision over several slots of the store is under way in it"
 	return c
 }
 
@@ -209,7 +230,7 @@ func (m *model) staleStore() Cause {
 	}
 	isolated := m.isolated()
 	one := sum(m.heldByOne(), m.fast(m.rate, isolated))
-	held := fmt.Sprintf("%d + %s·%s·(1 + %s)", ceil(m.heldByOne()), m.rateText(), policy.FormatDuration(isolated), m.rho())
+	held := fmt.Sprintf("%d + %s", ceil(m.heldByOne()), m.fastText(m.rate, isolated))
 	c.Formula = each(times, "ceil(%s)", held)
 	known := !m.deploy.ReplicatedStores || m.deploy.StoreIsolation > 0
 	if known && !m.deploy.SpendRate.Zero() {
@@ -263,8 +284,8 @@ func (m *model) regranted() Cause {
 		case policy.Static:
 			times = 1
 		}
-		c.Formula = each(times, "ceil(%d + %d + %s·%s·(1 + %s))", m.burst, float, m.rateText(),
-			policy.FormatDuration(m.budget.RegrantWindow(m.deploy.Deployment, m.window)), m.rho())
+		c.Formula = each(times, "ceil(%d + %d + %s)", m.burst, float,
+			m.fastText(m.rate, m.budget.RegrantWindow(m.deploy.Deployment, m.window)))
 	}
 	return c
 }
@@ -281,7 +302,7 @@ func (m *model) ledgerLoss() Cause {
 	lost := sum(m.ceiling, scale(m.fast(m.rate, unknown), int64(m.pools)))
 	c.Tokens = ceil(lost)
 	c.Inputs = []Input{tokens("ceiling", ceil(m.ceiling)), ratio("rate", m.rate), lasting("longest life", m.life)}
-	c.Formula = fmt.Sprintf("ceil(%d + %s)", ceil(m.ceiling), each(m.pools, "%s·%s·(1 + %s)", m.rateText(), policy.FormatDuration(unknown), m.rho()))
+	c.Formula = fmt.Sprintf("ceil(%d + %s)", ceil(m.ceiling), each(m.pools, "%s", m.fastText(m.rate, unknown)))
 	c.Zero = "replicate the database synchronously, with the standby that is promoted"
 	c.Assumption = "at most one fail-over in a window and the life of a lease before it; one lost commit may hold every token, so the lag does not matter"
 	return c

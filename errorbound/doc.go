@@ -16,11 +16,17 @@
 // it: burst + float + rate·W on the ledger's clock. Everything else is a
 // surcharge, and each is one Cause.
 //
-// Fractions: counted with the remainders of all mintings, V rises by exactly
-// rate·W, so minting in several places rounds nothing up. No wallet keeps a
-// remainder above its cap. The pool alone may: its remainder stays when a
-// grant moves its last room into a region, so V may stand above the ceiling by
-// less than a token, once. That is the cause Rounding.
+// Fractions: count with V the remainders of all mintings, tokens that are not
+// yet whole. The sum rises by exactly rate·W, so minting in several places rounds
+// nothing up, and it stands within the ceiling too: no wallet keeps a remainder
+// above its cap, and a pool that is full keeps none. A grant may move a pool's
+// last room into a share while the pool has a remainder, but the share is then
+// emptier by at least a token, and at the next later instant the pool is full.
+//
+// Clocks are read in whole ticks of a microsecond. A window may begin just before
+// the next tick and end with one, so that a tick more is minted for than has
+// passed. That is the cause Rounding: a token, where the rate is not above one
+// per tick, for what is admitted is whole.
 //
 // # Three that are easily overlooked
 //

@@ -28,6 +28,11 @@ func TestEdgesOfFaults(t *testing.T) {
 		{"lost commits, a reserve", reserved(t), async, errorbound.LedgerLoss, 1000 + 60_060},
 		// 900/s for the lag and the isolation.
 		{"old primary at a known rate", worked(t, policy.Dynamic), known, errorbound.StaleStore, 540},
+		{"a rate below one a tick", worked(t, policy.Dynamic), errorbound.Deployment{}, errorbound.Rounding, 1},
+		{"a rate above it", fastest(t, policy.Dynamic), errorbound.Deployment{}, errorbound.Rounding, 3},
+		{"three contracts above it", fastest(t, policy.Independent), errorbound.Deployment{}, errorbound.Rounding, 8},
+		// A minute of a clock that is fast by a thousandth, and what a tick mints above a token.
+		{"regranted above it", fastest(t, policy.Static), errorbound.Deployment{Deployment: policy.Deployment{ReplicatedStores: true}}, errorbound.RegrantedShare, 1000 + 150_150_000 + 2},
 		{"small contracts are not prefetched", sized(t, 99), errorbound.Deployment{Suspended: 1}, errorbound.Suspension, 0},
 		{"others are", sized(t, 100), errorbound.Deployment{Suspended: 1}, errorbound.Suspension, 12},
 	} {
@@ -35,6 +40,13 @@ func TestEdgesOfFaults(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.note, got, c.want)
 		}
 	}
+}
+
+// fastest has a budget with 2.5 tokens in a tick.
+func fastest(t *testing.T, s policy.Strategy) policy.Budget {
+	b := worked(t, s)
+	b.Contract.Rate = perSecond(2_500_000)
+	return normal(t, b)
 }
 
 func reserved(t *testing.T) policy.Budget {

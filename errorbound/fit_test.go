@@ -218,7 +218,7 @@ func slow(b policy.Budget, d errorbound.Deployment, w time.Duration) *big.Int {
 	}
 	ppm := d.Clocks.DriftPPM
 	rate := b.Contract.Rate
-	all := big.NewInt(int64(b.Float) + 1)
+	all := big.NewInt(int64(b.Float))
 	regions := int64(len(b.Regions))
 	copies := int64(1)
 	if b.Strategy == policy.Independent {
@@ -228,6 +228,8 @@ func slow(b policy.Budget, d errorbound.Deployment, w time.Duration) *big.Int {
 		all.Add(all, up(one.Mul(one, big.NewInt(regions-1))))
 	}
 	all.Add(all, up(made(rate.Per, rate.Tokens*lease.Tokens(copies), w, ppm)))
+	tick := up(made(rate.Per, rate.Tokens*lease.Tokens(copies), time.Microsecond, 1_000_000))
+	all.Add(all, big.NewInt(max(1, tick.Int64())))
 	if b.OnFailure.Mode == policy.AllowLocal {
 		f := b.OnFailure
 		// Tokens come one by one, so count those that have come.
@@ -235,7 +237,9 @@ func slow(b policy.Budget, d errorbound.Deployment, w time.Duration) *big.Int {
 		for made := new(big.Int); ; local++ {
 			made.Add(made, new(big.Int).Mul(big.NewInt(int64(f.Rate.Per)), big.NewInt(1_000_000)))
 			have := new(big.Int).Mul(big.NewInt(int64(f.Rate.Tokens)), big.NewInt(int64(w)))
-			if have.Mul(have, big.NewInt(1_000_000+ppm)); have.Cmp(made) < 0 {
+			have.Mul(have, big.NewInt(1_000_000+ppm))
+			have.Add(have, big.NewInt(int64(f.Rate.Tokens)*int64(time.Microsecond)*1_000_000))
+			if have.Cmp(made) < 0 {
 				break
 			}
 		}

@@ -49,13 +49,15 @@ func newModel(b policy.Budget, d Deployment, w time.Duration) *model {
 	return m
 }
 
-// fast is what a rate mints in w by a clock as fast as any may be.
+// fast is what a rate mints in w by a clock as fast as any may be. It shows up
+// to a tick more than has passed: one token of that is covered where the sum is
+// rounded up, the rest is added here.
 func (m *model) fast(r lease.Rate, w time.Duration) *big.Rat {
-	return new(big.Rat).Mul(minted(r, w), m.stretch())
-}
-
-func (m *model) stretch() *big.Rat {
-	return big.NewRat(million+m.deploy.Clocks.DriftPPM, million)
+	if w <= 0 {
+		return new(big.Rat)
+	}
+	fast := new(big.Rat).Mul(minted(r, w), big.NewRat(million+m.deploy.Clocks.DriftPPM, million))
+	return fast.Add(fast, policy.OverTick(r))
 }
 
 // heldByOne is the most that one region may hold: of an independent budget

@@ -43,6 +43,9 @@ func (c Clocks) Stretch(d time.Duration) time.Duration {
 // own monotonic clock from before it asked for them.
 const ProcessDeadline = 2 * time.Second
 
+// Tick is the unit that clocks are read in, rounded down.
+const Tick = time.Microsecond
+
 // PrefetchLimit is the most of a share's cap beta that processes may hold in
 // their memory at any one time. The store enforces it and the ledger relies
 // on it when it grants a share anew after a store was lost: only that much of

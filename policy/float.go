@@ -49,7 +49,7 @@ func (b Budget) ceiling(d Deployment) Ceiling {
 	drift := new(big.Rat).Mul(minted(rate, w), big.NewRat(d.Clocks.DriftPPM, 1_000_000))
 	c.Terms = append(c.Terms,
 		Term{"clock drift", ceil(drift)},
-		Term{"rounding of minting", 1})
+		Term{"rounding of minting", b.RoundingSurcharge(1)})
 	regions := len(b.Regions)
 	if stores, processes := b.LocalSurcharge(d, regions, w); stores > 0 {
 		c.Terms = append(c.Terms, Term{fmt.Sprintf("local allowance of %d regions at %d", regions, stores/lease.Tokens(max(1, regions))), stores})
@@ -91,6 +91,16 @@ func (c *Ceiling) regrant(b Budget, d Deployment, w time.Duration) {
 	}
 }
 
+// RoundingSurcharge is what a bucket with the rates of so many contracts mints
+// too much because clocks are read in whole ticks, one more of which may seem to
+// have passed within a window: at least a token. A quota mints nothing.
+func (b Budget) RoundingSurcharge(contracts int) lease.Tokens {
+	if b.Contract.IsQuota() {
+		return 0
+	}
+	return max(1, ceil(new(big.Rat).Mul(minted(b.Contract.Rate, lease.Tick), big.NewRat(int64(contracts), 1))))
+}
+
 // LocalSurcharge is the most that regions may admit without a lease within w:
 // in their stores, and in processes whose store is away. Both are 0 unless the
 // failure mode is AllowLocal.
@@ -100,7 +110,7 @@ func (c *Ceiling) regrant(b Budget, d Deployment, w time.Duration) {
 // bucket starts empty at each outage of its store and mints during it, so all
 // of a region's together have no more than one bucket mints in an outage, and
 // no more than one bucket may admit within w. All of them run on clocks that
-// may be fast. What a region admits is a whole number of tokens, and a bucket
+// may be fast, and show up to a tick more than has passed. What a region admits is a whole number of tokens, and a bucket
 // holds no fraction above its burst, so the fraction at the end is cut off.
 func (b Budget) LocalSurcharge(d Deployment, regions int, w time.Duration) (stores, processes lease.Tokens) {
 	f := b.OnFailure
@@ -108,7 +118,11 @@ func (b Budget) LocalSurcharge(d Deployment, regions int, w time.Duration) (stor
 		return 0, 0
 	}
 	fast := func(w time.Duration) *big.Rat {
-		return new(big.Rat).Mul(minted(f.Rate, w), big.NewRat(1_000_000+d.Clocks.DriftPPM, 1_000_000))
+		if w <= 0 {
+			return new(big.Rat)
+		}
+		shown := mintedFast(f.Rate, w, d.Clocks)
+		return shown.Add(shown, minted(f.Rate, lease.Tick))
 	}
 	bucket := new(big.Rat).Add(tokensRat(f.Burst), fast(w))
 	store := new(big.Rat).Set(bucket)
@@ -146,8 +160,8 @@ func (b Budget) RegrantSurcharge(d Deployment, regions int, w time.Duration) lea
 		return 0
 	}
 	w = b.RegrantWindow(d, w)
-	share := new(big.Rat).Mul(minted(b.Contract.Rate, w), big.NewRat(1_000_000+d.Clocks.DriftPPM, 1_000_000))
-	share.Add(share, tokensRat(b.Contract.Burst))
+	share := new(big.Rat).Add(tokensRat(b.Contract.Burst), mintedFast(b.Contract.Rate, w, d.Clocks))
+	share.Add(share, OverTick(b.Contract.Rate))
 	switch b.Strategy {
 	case Static:
 		regions = 1
@@ -182,6 +196,22 @@ func minted(r lease.Rate, w time.Duration) *big.Rat {
 	}
 	product := new(big.Int).Mul(big.NewInt(int64(r.Tokens)), big.NewInt(int64(w/time.Microsecond)))
 	return new(big.Rat).SetFrac(product, big.NewInt(int64(r.Per/time.Microsecond)))
+}
+
+// mintedFast is what rate mints within w by a clock as fast as any may be. Read
+// in whole ticks the clock shows up to one more than has passed, which is left to
+// whoever rounds: beside a token, which rounding up adds already, OverTick.
+func mintedFast(r lease.Rate, w time.Duration, c lease.Clocks) *big.Rat {
+	return new(big.Rat).Mul(minted(r, w), big.NewRat(1_000_000+c.DriftPPM, 1_000_000))
+}
+
+// OverTick is what a rate mints in a tick above one token.
+func OverTick(r lease.Rate) *big.Rat {
+	over := minted(r, lease.Tick)
+	if over.Sub(over, tokensRat(1)).Sign() < 0 {
+		over.SetInt64(0)
+	}
+	return over
 }
 
 func perSecond(r lease.Rate) *big.Rat { return minted(r, time.Second) }

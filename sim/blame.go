@@ -91,7 +91,7 @@ func (b *blame) allowances(m *budget, n lease.Tokens) {
 	use(CauseDrift, &b.drifted, m.driftSince(b.since, declared))
 	use(CauseClock, &b.raced, m.driftSince(b.since, m.w.fastest)-m.driftSince(b.since, declared))
 	if !m.policy.Contract.IsQuota() {
-		use(CauseRounding, &b.rounded, 1)
+		use(CauseRounding, &b.rounded, m.policy.RoundingSurcharge(1))
 	}
 	take(CauseStep, &b.stepped)
 	take(CauseFailover, &b.failover)

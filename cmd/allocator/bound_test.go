@@ -21,7 +21,7 @@ func TestBoundShowsEveryTerm(t *testing.T) {
 	path := write(t, documented)
 	expect(t, 0, []string{
 		"acme/search: 1000/s burst 2000, dynamic", "within any 2s at most 4000 + 200; its file promises + 200: kept",
-		"ceil(0.001·1000/s·2s)", "2·floor(20 + 20/s·2s·(1 + 0.001))", "no outage of a region's store is declared",
+		"ceil(0.001·1000/s·2s)", "2·floor(20 + 20/s·(2s·(1 + 0.001) + 1µs))", "no outage of a region's store is declared",
 		"within any month at most 1000000 + 0", "rebalance after a shift", "throughput lost to reporting",
 	}, "bound", "-f", path)
 }
