@@ -166,10 +166,12 @@ func (w *ward) live() lease.Tokens {
 	return w.held[0] + w.held[1] + w.held[2]
 }
 
-// tiny reports whether the budget has so few tokens that the plan divides them
+// tinyBelow is how many tokens there are per region where the plan divides them
 // one by one.
+const tinyBelow = 7
+
 func (w *ward) tiny() bool {
-	return w.budget.Contract.Limit() < lease.Tokens(7*max(w.budget.regions, 3))
+	return w.budget.Contract.Limit() < lease.Tokens(tinyBelow*max(w.budget.regions, 3))
 }
 
 // usedFor is for how long a budget that was just used counts as in use. Of few

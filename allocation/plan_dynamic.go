@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"math"
+	"time"
 
 	"github.com/ration-dev/ration/lease"
 )
@@ -89,47 +90,56 @@ func perSecond(x lease.Tokens, p *Pool) float64 {
 	return lease.Rate{Tokens: x, Per: p.Rate.Per}.PerSecond()
 }
 
-// tiny is a ceiling of so few tokens that they are divided one by one.
-func (d *dynamicPlan) tiny() bool { return d.ceiling < lease.Tokens(7*d.active) }
+// tinyBelow is how many tokens of ceiling there are per region where they are
+// divided one by one.
+const tinyBelow = 7
 
-// The share of the ceiling that tokens in flight may take before regions are
-// paced, on the way in and on the way out, and what the caps of paced shares
-// take together: more of the ceiling the more of it is in flight, since lumps are
-// the less good for it. A tiny ceiling has less room for caps.
+func (d *dynamicPlan) tiny() bool { return d.ceiling < lease.Tokens(tinyBelow*d.active) }
+
+// The part of the ceiling that may be on the way before regions are paced, on
+// the way in and on the way out, and what the caps of paced shares take
+// together: more of the ceiling the more of it is in flight, since lumps are
+// the less good for it. A tiny ceiling has less room for caps, and is judged by
+// all that is in flight.
 const (
-	paceAbove   = 0.10
-	unpaceBelow = 0.06
+	paceAbove   = 0.04
+	unpaceBelow = 0.026
 	paceTiny    = 0.30
 	pacedLeast  = 0.45
 	pacedMore   = 0.20
+	// nearby is added to round trips, so that a ceiling below a tenth of a second
+	// of the rate is paced wherever its regions are.
+	nearby = 4 * time.Millisecond
 )
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
 // A share takes only its cap, whatever the round trip, where a lump has to
 // cover what is spent until the next one arrives, and what was spent and not
-// yet reported fills the ceiling. Where little is in flight lumps do better:
-// caps take room from the burst, and hold no large cost.
+// yet reported fills the ceiling. Where little is on the way lumps do better:
+// they follow demand that moves, caps take room from the burst, hold no large
+// cost, and what they hold where nobody asks cannot be recalled.
 func (d *dynamicPlan) pace() float64 {
-	flight, roots := 0.0, 0.0
-	for i := range d.regions {
+	onTheWay, flight, roots := 0.0, 0.0, 0.0
+	for i, r := range d.regions {
+		onTheWay += d.perSec[i] * (r.rtt + nearby).Seconds()
 		flight += d.inFlight(i)
 		roots += math.Sqrt(d.perSec[i])
 	}
 	inventory := float64(d.ceiling)
 	caps := pacedLeast*inventory + pacedMore*min(flight, inventory)
 	for i, r := range d.regions {
-		above, least := paceAbove, 1.0
+		part, above, least := onTheWay, paceAbove, 1.0
 		if r.paced {
 			above, least = unpaceBelow, 0.7
 		}
 		if d.tiny() {
-			above = paceTiny
+			part, above = flight, paceTiny
 		}
-		if flight <= above*float64(d.ceiling) || d.inFlight(i) < least {
+		if part <= above*float64(d.ceiling) || d.inFlight(i) < least {
 			continue
 		}
-		part := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(max(1, d.active))
-		beta := max(lease.Tokens(caps*part), r.waiting)
+		share := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(max(1, d.active))
+		beta := max(lease.Tokens(caps*share), r.waiting)
 		beta = min(beta, d.ceiling)
 		if beta < 1 {
 			continue

@@ -151,16 +151,28 @@ func TestDynamicPacingHasHysteresis(t *testing.T) {
 		s, p := planState(bucket(1000, 300, policy.Dynamic), Region{Name: "a", Demand: demand, RTT: 100 * time.Millisecond, Paced: before})
 		return Plan(s, p, 0)[0].Paced.Beta > 0
 	}
-	// In flight is demand·0.2 s, against 0.1·300 to begin and 0.06·300 to end.
+	// On the way is demand·0.104 s, against 0.04·300 to begin and 0.026·300 to end.
 	for _, c := range []struct {
 		demand         float64
 		unpaced, paced bool
-	}{{80, false, false}, {120, false, true}, {160, true, true}} {
+	}{{70, false, false}, {100, false, true}, {130, true, true}} {
 		if got := paced(c.demand, false); got != c.unpaced {
 			t.Errorf("demand %g, not paced before: paced %v", c.demand, got)
 		}
 		if got := paced(c.demand, true); got != c.paced {
 			t.Errorf("demand %g, paced before: paced %v", c.demand, got)
+		}
+	}
+}
+
+// A region next door keeps lumps while its burst is a fifth of a second of its
+// rate, of which half is in flight between two reports: lumps follow demand
+// that moves. Paced it is at a twentieth of a second.
+func TestDynamicPacesForDistanceNotForReporting(t *testing.T) {
+	for burst, want := range map[lease.Tokens]bool{80: false, 20: true} {
+		s, p := planState(bucket(400, burst, policy.Dynamic), Region{Name: "a", Demand: 500, RTT: time.Millisecond})
+		if got := Plan(s, p, 0)[0].Paced.Beta > 0; got != want {
+			t.Errorf("burst %d: paced %v", burst, got)
 		}
 	}
 }

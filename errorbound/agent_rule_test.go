@@ -20,8 +20,11 @@ func TestRulesAreThoseOfTheirOwners(t *testing.T) {
 		{"../allocation/longpoll.go", "LongestHold", "500 * time.Millisecond"},
 		{"../agent/entry.go", "denialMemory", "100 * time.Millisecond"},
 		{"../agent/keeper.go", "mostBackoff", "5 * time.Second"},
-		{"../allocation/plan_dynamic.go", "paceAbove", "0.10"},
+		{"../allocation/plan_dynamic.go", "paceAbove", "0.04"},
+		{"../allocation/plan_dynamic.go", "nearby", "4 * time.Millisecond"},
 		{"../allocation/plan_dynamic.go", "paceTiny", "0.30"},
+		{"../allocation/plan_dynamic.go", "tinyBelow", "7"},
+		{"../agent/ward.go", "tinyBelow", "7"},
 	} {
 		if got := constant(t, c.file, c.name); got != c.value {
 			t.Errorf("%s in %s is %q, this package assumes %q", c.name, c.file, got, c.value)

@@ -39,15 +39,16 @@ const (
 // The agent's and the planner's pace, which the losses rest on: how often a
 // region looks whether it has something to say, what its own steps add to a
 // round trip, how long a decision waits for its first lease, and how much of
-// the ceiling may be in flight before the plan paces a region.
+// the ceiling may be on the way before the plan paces a region.
 const (
 	reportEvery = 100 * time.Millisecond
 	decideTime  = 20 * time.Millisecond
 	firstWait   = 50 * time.Millisecond
 	// denialMemory is how long a process denies without asking again.
 	denialMemory = 100 * time.Millisecond
-	paceAbove    = 10 // percent
-	paceTiny     = 30 // percent, of a ceiling below tinyBelow tokens per region
+	paceAbove    = 4 // percent, of what is spent in a round trip and nearby
+	nearby       = 4 * time.Millisecond
+	paceTiny     = 30 // percent, of what is spent until it is reported, below tinyBelow
 	tinyBelow    = 7  // tokens of ceiling per region
 	// longestPoll is how long the ledger holds a request that it cannot serve,
 	// and longestPause how long a region waits before it tries again, with the
@@ -192,15 +193,21 @@ func (m *model) kind() string {
 	case m.quota:
 		return "lumps"
 	}
-	inFlight := scale(minted(m.rate, longer(m.deploy.RTT, reportEvery)), 100)
-	if inFlight.Cmp(scale(m.ceiling, m.paceAbove())) > 0 {
+	if scale(minted(m.rate, m.underWay()), 100).Cmp(scale(m.ceiling, m.paceAbove())) > 0 {
 		return "paced shares"
 	}
 	return "lumps"
 }
 
-// paceAbove is the part of the ceiling in flight, in percent, above which the
-// plan paces.
+// underWay and paceAbove are the plan's measure of distance: tokens spent in
+// that time, as part of the ceiling in percent, above which it paces.
+func (m *model) underWay() time.Duration {
+	if m.tiny() {
+		return longer(m.deploy.RTT, reportEvery)
+	}
+	return longer(m.deploy.RTT, nearby)
+}
+
 func (m *model) paceAbove() int64 {
 	if m.tiny() {
 		return paceTiny
@@ -224,8 +231,9 @@ func (m *model) reporting() Loss {
 		if m.quota {
 			return l
 		}
-		l.Formula = fmt.Sprintf("0: in flight are %s·%s = %d, at most %d %% of %d",
-			m.rateText(), policy.FormatDuration(h), ceil(minted(m.rate, h)), m.paceAbove(), ceil(m.ceiling))
+		way := m.underWay()
+		l.Formula = fmt.Sprintf("0: on the way are %s·%s = %d, at most %d %% of %d",
+			m.rateText(), policy.FormatDuration(way), ceil(minted(m.rate, way)), m.paceAbove(), ceil(m.ceiling))
 	case "paced shares":
 		lumps := "less"
 		if fly := minted(m.rate, h); fly.Cmp(m.ceiling) > 0 {

@@ -55,8 +55,8 @@ func TestUnder(t *testing.T) {
 		// A tenth unsaid, and what three regions spend in 150 ms + 100 ms + 500 ms.
 		{errorbound.FalseDenials, policy.Dynamic, nil, errorbound.Deployment{SpendRate: perSecond(100)}, 325, 0, "{tokens: 325}"},
 		{errorbound.FalseDenials, policy.Static, nil, errorbound.Deployment{}, 0, 0, "cap"},
-		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 200 * ms}, 0, 0, "within the ceiling"},
-		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 201 * ms}, 0, 0, "round trip"},
+		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 116 * ms}, 0, 0, "within the ceiling"},
+		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 117 * ms}, 0, 0, "round trip"},
 		{
 			errorbound.Reporting, policy.Dynamic, func(b *policy.Budget) { b.Contract = policy.Contract{Rate: perSecond(3), Burst: 20} },
 			errorbound.Deployment{},
@@ -92,17 +92,17 @@ func TestUnder(t *testing.T) {
 // large gives a budget a burst of three seconds of its rate.
 func large(b *policy.Budget) { b.Contract.Burst = 3000 }
 
-// The plan paces exactly where it is said to: above a tenth of the ceiling in
-// flight, of a tiny one above three tenths.
+// The plan paces exactly where it is said to: above 4 % of the ceiling on
+// the way, of a tiny one above three tenths in flight.
 func TestUnderNamesTheKind(t *testing.T) {
 	for _, c := range []struct {
 		rate, burst lease.Tokens
 		rtt         time.Duration
 		want        string
 	}{
-		{1000, 3000, 200 * time.Millisecond, "0: in flight are"},
-		{1000, 3000, 201 * time.Millisecond, "paced shares"},
-		{10, 20, 500 * time.Millisecond, "0: in flight are"},
+		{1000, 3000, 116 * time.Millisecond, "0: on the way are"},
+		{1000, 3000, 117 * time.Millisecond, "paced shares"},
+		{10, 20, 500 * time.Millisecond, "0: on the way are"},
 		{10, 20, 501 * time.Millisecond, "paced shares"},
 	} {
 		b := worked(t, policy.Dynamic)
