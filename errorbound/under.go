@@ -13,8 +13,8 @@ import (
 // would, at its worst.
 type Loss struct {
 	Name string `json:"name" yaml:"name"`
-	// Tokens that are not admitted or lie where nobody asks; 0 if the loss is
-	// one of time alone.
+	// Tokens that are not admitted or lie where nobody asks, of a throughput in
+	// each period of the rate; 0 if the loss is one of time alone.
 	Tokens lease.Tokens `json:"tokens" yaml:"tokens"`
 	// For is how long it lasts; 0 for as long as its reason does.
 	For time.Duration `json:"for" yaml:"for"`
@@ -242,12 +242,32 @@ func (m *model) reporting() Loss {
 		l.Formula = fmt.Sprintf("0 with the paced shares that the plan uses; lumps would carry %s of %s, as %d of %d are in flight",
 			lumps, m.rateText(), ceil(minted(m.rate, h)), ceil(m.ceiling))
 	}
-	if m.dynamic() && m.tiny() {
-		l.Tokens = min(ceil(m.ceiling), lease.Tokens(m.regions-1))
-		l.Formula += fmt.Sprintf("; a ceiling below %d tokens a region parks up to %d where nobody asks", tinyBelow, l.Tokens)
-		l.Setting = "wait: a decision may wait for a token from afar; or a larger burst"
+	if m.dynamic() && m.tiny() && !m.rate.Zero() {
+		return m.reportingTiny()
 	}
 	return l
+}
+
+// reportingTiny: whole tokens lie where nobody asks, one in each other region,
+// and the pool is full that much too early: of the arrivals that are worst for
+// that, a bucket's capacity at once whenever it is full, so much of the capacity
+// is lost each time. And a token fills the ceiling from its grant until its use
+// is reported, which may have to wait for an answer that is under way.
+func (m *model) reportingTiny() Loss {
+	parked := least(m.ceiling, whole(lease.Tokens(m.regions-1)))
+	free := new(big.Rat).Sub(m.ceiling, parked)
+	turn := longer(2*m.deploy.RTT, reportEvery+longestPoll)
+	full := minted(m.rate, m.rate.Per)
+	kept := new(big.Rat).Quo(new(big.Rat).Mul(full, free), m.ceiling)
+	turns := new(big.Rat).Mul(free, big.NewRat(int64(m.rate.Per), int64(turn)))
+	lost := new(big.Rat).Sub(full, least(kept, turns))
+	return Loss{
+		Name: Reporting, Tokens: ceil(lost),
+		Formula: fmt.Sprintf("of each %s ceil(%d - min(%d·%d/%d, %d·%s/%s)): a ceiling below %d tokens a region parks up to %d where nobody asks",
+			policy.FormatDuration(m.rate.Per), floor(full), floor(full), floor(free), floor(m.ceiling), floor(free),
+			policy.FormatDuration(m.rate.Per), policy.FormatDuration(turn), tinyBelow, floor(parked)),
+		Setting: "wait: a decision may wait for a token from afar; or a larger burst",
+	}
 }
 
 // rebalance: detect, in as long as arrivals are counted for that, wait for the

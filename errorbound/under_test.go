@@ -57,11 +57,10 @@ func TestUnder(t *testing.T) {
 		{errorbound.FalseDenials, policy.Static, nil, errorbound.Deployment{}, 0, 0, "cap"},
 		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 116 * ms}, 0, 0, "within the ceiling"},
 		{errorbound.Reporting, policy.Dynamic, large, errorbound.Deployment{RTT: 117 * ms}, 0, 0, "round trip"},
-		{
-			errorbound.Reporting, policy.Dynamic, func(b *policy.Budget) { b.Contract = policy.Contract{Rate: perSecond(3), Burst: 20} },
-			errorbound.Deployment{},
-			2, 0, "wait",
-		},
+		// Two of 20 are parked: of 100/s a tenth; 18 of them take 800 ms a turn.
+		{errorbound.Reporting, policy.Dynamic, tiny(20, 20), errorbound.Deployment{}, 2, 0, "wait"},
+		{errorbound.Reporting, policy.Dynamic, tiny(100, 20), errorbound.Deployment{}, 78, 0, "wait"},
+		{errorbound.Reporting, policy.Dynamic, tiny(3, 2), errorbound.Deployment{}, 3, 0, "wait"},
 		{errorbound.Rebalance, policy.Dynamic, nil, errorbound.Deployment{RTT: 200 * ms}, 1000, second, "floor"},
 		{errorbound.Rebalance, policy.Static, nil, errorbound.Deployment{}, 0, 0, "dynamic"},
 		{errorbound.ColdStart, policy.Dynamic, nil, errorbound.Deployment{}, 120, 120 * ms, "reserve"},
@@ -89,6 +88,10 @@ func TestUnder(t *testing.T) {
 	}
 }
 
+func tiny(rate, burst lease.Tokens) func(*policy.Budget) {
+	return func(b *policy.Budget) { b.Contract = policy.Contract{Rate: perSecond(rate), Burst: burst} }
+}
+
 // large gives a budget a burst of three seconds of its rate.
 func large(b *policy.Budget) { b.Contract.Burst = 3000 }
 
@@ -98,17 +101,19 @@ func TestUnderNamesTheKind(t *testing.T) {
 	for _, c := range []struct {
 		rate, burst lease.Tokens
 		rtt         time.Duration
-		want        string
+		kind, says  string
 	}{
-		{1000, 3000, 116 * time.Millisecond, "0: on the way are"},
-		{1000, 3000, 117 * time.Millisecond, "paced shares"},
-		{10, 20, 500 * time.Millisecond, "0: on the way are"},
-		{10, 20, 501 * time.Millisecond, "paced shares"},
+		{1000, 3000, 116 * time.Millisecond, "lumps", "0: on the way are"},
+		{1000, 3000, 117 * time.Millisecond, "paced shares", "paced shares"},
+		{10, 20, 500 * time.Millisecond, "lumps", "parks up to 2"},
+		{10, 20, 501 * time.Millisecond, "paced shares", "parks up to 2"},
 	} {
 		b := worked(t, policy.Dynamic)
 		b.Contract.Rate.Tokens, b.Contract.Burst = c.rate, c.burst
-		if l := loss(t, b, errorbound.Deployment{RTT: c.rtt}, errorbound.Reporting); !strings.Contains(l.Formula, c.want) {
-			t.Errorf("%d/s burst %d, round trip %v: %s; want %q", c.rate, c.burst, c.rtt, l.Formula, c.want)
+		d := errorbound.Deployment{RTT: c.rtt}
+		s, err := errorbound.Fit(b, d, errorbound.Target{Tokens: 2, Within: second})
+		if l := loss(t, b, d, errorbound.Reporting); err != nil || s.Kind != c.kind || !strings.Contains(l.Formula, c.says) {
+			t.Errorf("%d/s burst %d, round trip %v: %s, %v, %s; want %s, %q", c.rate, c.burst, c.rtt, s.Kind, err, l.Formula, c.kind, c.says)
 		}
 	}
 	s, err := errorbound.Fit(worked(t, policy.Dynamic), errorbound.Deployment{RTT: second}, errorbound.Target{Tokens: 100, Within: second})

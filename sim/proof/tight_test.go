@@ -285,9 +285,9 @@ func attackRegrant() sim.Options {
 }
 
 // The ledger forgets what a region holds that has it all, and is cut off from
-// then on, while another one asks for it.
+// then on, while another one asks for it. They are far enough for paced shares.
 func attackLedgerLoss() sim.Options {
-	o := small(2, policy.Budget{Contract: perSecond(100, 20), TTL: 24 * second})
+	o := far(small(2, policy.Budget{Contract: perSecond(100, 20), TTL: 24 * second}), 10*ms)
 	o.Faults = []sim.Fault{
 		{Kind: sim.Partition, At: 2990 * ms, For: 30 * second, Region: "a"},
 		{Kind: sim.DatabaseFailover, At: 3 * second, Lag: 3 * second},

@@ -81,6 +81,55 @@ func lost(t *testing.T, o sim.Options, c lossCase, seed uint64) (lease.Tokens, t
 	return c.measured(r)
 }
 
+// What is not admitted of a demand above the rate is at most what may lie
+// unreported at any one time, and of each period what is said to be lost to
+// reporting. A part of the throughput that is lost besides would grow with the
+// run.
+//
+// Seen to catch: parked tokens that are not stated, lumps where shares are to
+// pace.
+func TestThroughputLostToReportingIsWithinWhatIsStated(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		contract policy.Contract
+		regions  int
+		periods  lease.Tokens
+	}{
+		{"lumps", perSecond(1000, 6000), 1, 200},
+		{"lumps in three regions", perSecond(1000, 6000), 3, 200},
+		{"paced shares", perSecond(1000, 300), 1, 100},
+		{"paced shares in three regions", perSecond(1000, 300), 3, 100},
+		{"a small ceiling", perSecond(10, 6), 1, 200},
+		{"a small ceiling over three regions", perSecond(10, 20), 3, 200},
+		{"a ceiling below the regions", perSecond(3, 3), 5, 200},
+		{"a slow rate", policy.Contract{Rate: lease.Rate{Tokens: 5, Per: time.Minute}, Burst: 5}, 3, 60},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			steady := func() sim.Options {
+				o := far(small(c.regions, policy.Budget{Contract: c.contract, TTL: 5 * second}), 200*ms)
+				perSecond := float64(c.contract.Rate.Tokens) / c.contract.Rate.Per.Seconds()
+				everywhere(&o, sim.Constant{PerSecond: 1.3 * perSecond / float64(c.regions)})
+				o.Warmup = 5 * second
+				o.Length = o.Warmup + time.Duration(c.periods)*c.contract.Rate.Per
+				return o
+			}
+			o := steady()
+			once := statedLoss(t, &o, lossCase{loss: errorbound.FalseDenials}).Tokens
+			each := statedLoss(t, &o, lossCase{loss: errorbound.Reporting})
+			for seed := range uint64(2) {
+				lost, _ := lost(t, steady(), lossCase{measured: unadmitted}, seed)
+				t.Logf("%d tokens in %d periods, %d and %d of each stated; %s", lost, c.periods, once, each.Tokens, each.Formula)
+				if lost > once+c.periods*each.Tokens {
+					t.Error("more is lost than is stated")
+				}
+				if (lost > once) != (each.Tokens > 0) {
+					t.Error("throughput is lost where none is stated to be, or the other way about")
+				}
+			}
+		})
+	}
+}
+
 func statedLoss(t *testing.T, o *sim.Options, c lossCase) errorbound.Loss {
 	t.Helper()
 	d := declared(o)
