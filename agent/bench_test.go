@@ -121,3 +121,22 @@ func BenchmarkSetBudgets100k(b *testing.B) {
 		d.setBudgets(budgets)
 	}
 }
+
+// BenchmarkFlush is one flush beside very many budgets that were used some
+// seconds ago.
+func BenchmarkFlush(b *testing.B) {
+	d, now := prefilled(b), time.Hour
+	d.opt.Now = func() time.Duration { return now }
+	budgets := make([]policy.Budget, 100_000)
+	for i := range budgets {
+		budgets[i] = bucket(fmt.Sprintf("acme/%d", i), 1, 1000, policy.Dynamic)
+	}
+	d.SetBudgets(budgets)
+	for i := range budgets {
+		d.touch(d.entry(budgets[i].Name), now)
+	}
+	for b.Loop() {
+		now += time.Microsecond
+		d.Flush(context.Background(), false)
+	}
+}

@@ -92,6 +92,8 @@ type Decider struct {
 	// used lists the entries that decisions touched lately or that have tokens
 	// to settle.
 	used []*entry
+	// flushedAll is when all of them were last flushed, the quiet ones too.
+	flushedAll time.Duration
 }
 
 // NewDecider returns a Decider that knows no budget yet, and so decides
@@ -170,6 +172,9 @@ func (d *Decider) entry(budget string) *entry {
 // touch notes that a decision uses e.
 func (d *Decider) touch(e *entry, now time.Duration) {
 	e.lastUsed.Store(int64(now))
+	if e.quiet.Load() {
+		e.quiet.Store(false)
+	}
 	if e.inUse.Load() || !e.inUse.CompareAndSwap(false, true) {
 		return
 	}
@@ -199,6 +204,27 @@ func (d *Decider) usedEntries() []*entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]*entry(nil), d.used...)
+}
+
+// flushQuietEvery is how often flushes look at budgets for which the last one
+// found nothing to do. A decision that it found half done may have left something.
+const flushQuietEvery = time.Second
+
+// toFlush lists what is to be flushed at now, and whether that is everything.
+func (d *Decider) toFlush(now time.Duration, all bool) ([]*entry, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if all || now-d.flushedAll >= flushQuietEvery {
+		d.flushedAll = now
+		return slices.Clone(d.used), true
+	}
+	var busy []*entry
+	for _, e := range d.used {
+		if !e.quiet.Load() {
+			busy = append(busy, e)
+		}
+	}
+	return busy, false
 }
 
 // Locals returns this process's cumulative admissions without a lease, by

@@ -176,7 +176,7 @@ func (d *Decider) sendSettles(ctx context.Context, primary string, list []region
 // this process's own demand. It is to be called about every 50 ms; with all
 // set, it empties every pocket.
 func (d *Decider) Flush(ctx context.Context, all bool) {
-	used := d.usedEntries()
+	used, everything := d.toFlush(d.opt.Now(), all)
 	d.settle(ctx, used, all)
 	now := d.opt.Now()
 	for _, e := range used {
@@ -184,7 +184,9 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 			d.tellDemand(ctx, e, now)
 		}
 	}
-	d.forgetUnused(now)
+	if everything {
+		d.forgetUnused(now)
+	}
 }
 
 // demandWithin is how long demand may wait for a take to carry it.
@@ -209,6 +211,7 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 	if e.offered < small(e.policy.Load()) {
 		within = lease.ProcessDeadline
 	}
+	e.quiet.Store(e.offered == 0 && len(e.pocket.parts) == 0)
 	return e.offered > 0 && now-e.lastTake >= within
 }
 
