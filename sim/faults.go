@@ -109,3 +109,30 @@ func Kinds() []Kind {
 		StepStoreClock, DriftStoreClock, DriftAgentClock, StepDatabaseClock, DriftDatabaseClock, DriftAllocator,
 	}
 }
+
+// SteppedBack is how far earlier ones of all have stepped back what f steps, in
+// a region of f's: when it catches up, agents do not see a step that saw the
+// clock before that.
+func (f *Fault) SteppedBack(all []Fault) (back time.Duration) {
+	for i := range all {
+		e := &all[i]
+		if e.Kind == f.Kind && e.At < f.At && e.Step < 0 && (e.Region == f.Region || e.Region == "" || f.Region == "") {
+			back -= e.Step
+		}
+	}
+	return back
+}
+
+// Agents is how many agents of t the fault is about.
+func (f *Fault) Agents(t *Topology) (n int) {
+	for i := range t.Regions {
+		switch r := &t.Regions[i]; {
+		case f.Region != "" && f.Region != r.Name:
+		case f.Agent >= 0:
+			n++
+		default:
+			n += max(1, r.Agents)
+		}
+	}
+	return n
+}

@@ -41,9 +41,9 @@ const (
 func declare(d *errorbound.Deployment, f *sim.Fault, o *sim.Options) {
 	switch f.Kind {
 	case sim.SuspendAgent:
-		d.Suspended += agentsOf(f, &o.Topology)
+		d.Suspended += f.Agents(&o.Topology)
 	case sim.StepStoreClock:
-		d.StoreStep = max(d.StoreStep, min(f.Step, hiddenStep+behind(f, o)))
+		d.StoreStep = max(d.StoreStep, min(f.Step, hiddenStep+f.SteppedBack(o.Faults)))
 	case sim.StepDatabaseClock:
 		d.LedgerStep = max(d.LedgerStep, unseen(f, o))
 		d.CalendarStep = max(d.CalendarStep, f.Step)
@@ -52,18 +52,6 @@ func declare(d *errorbound.Deployment, f *sim.Fault, o *sim.Options) {
 		d.CalendarStep = max(d.CalendarStep, f.Step)
 		d.AsyncLedger = d.AsyncLedger || f.Lag > 0
 	}
-}
-
-// behind is how far a region's store was stepped back before: catching up is
-// a step that agents do not see who saw it before that.
-func behind(f *sim.Fault, o *sim.Options) (back time.Duration) {
-	for i := range o.Faults {
-		k := &o.Faults[i]
-		if k.Kind == f.Kind && k.At < f.At && k.Step < 0 && (k.Region == f.Region || k.Region == "" || f.Region == "") {
-			back -= k.Step
-		}
-	}
-	return back
 }
 
 // unseen is how much of a step of the database's clock no allocator sees: the
@@ -75,20 +63,6 @@ func unseen(f *sim.Fault, o *sim.Options) time.Duration {
 		}
 	}
 	return 0
-}
-
-func agentsOf(f *sim.Fault, t *sim.Topology) int {
-	n := 0
-	for _, r := range t.Regions {
-		switch {
-		case f.Region != "" && f.Region != r.Name:
-		case f.Agent >= 0:
-			n++
-		default:
-			n += max(1, r.Agents)
-		}
-	}
-	return n
 }
 
 // promise is what errorbound says of each budget, over all of its versions

@@ -129,9 +129,9 @@ const ledgerStep = 3 * time.Second
 func declare(d *errorbound.Deployment, f sim.Fault, o *sim.Options) {
 	switch f.Kind {
 	case sim.SuspendAgent:
-		d.Suspended += touched(f, o.Topology)
+		d.Suspended += f.Agents(&o.Topology)
 	case sim.StepStoreClock:
-		d.StoreStep = max(d.StoreStep, min(f.Step, storeStep+behind(f, o)))
+		d.StoreStep = max(d.StoreStep, min(f.Step, storeStep+f.SteppedBack(o.Faults)))
 	case sim.StepDatabaseClock:
 		d.LedgerStep = max(d.LedgerStep, min(f.Step, ledgerStep))
 		d.CalendarStep = max(d.CalendarStep, f.Step)
@@ -142,31 +142,4 @@ func declare(d *errorbound.Deployment, f sim.Fault, o *sim.Options) {
 	case sim.Partition, sim.CutReplies, sim.CutRequests, sim.DatabaseDown, sim.KillAllocator:
 		d.Outage = max(d.Outage, f.For)
 	}
-}
-
-// behind is how far the region's store was stepped back before: catching up is
-// a step that agents do not see who saw it before that.
-func behind(f sim.Fault, o *sim.Options) (back time.Duration) {
-	for _, k := range o.Faults {
-		if k.Kind == f.Kind && k.At < f.At && k.Step < 0 && (k.Region == f.Region || k.Region == "" || f.Region == "") {
-			back -= k.Step
-		}
-	}
-	return back
-}
-
-// touched is how many agents a fault is about.
-func touched(f sim.Fault, t sim.Topology) int {
-	n := 0
-	for _, r := range t.Regions {
-		if f.Region != "" && f.Region != r.Name {
-			continue
-		}
-		if f.Agent >= 0 {
-			n++
-		} else {
-			n += max(1, r.Agents)
-		}
-	}
-	return n
 }
