@@ -115,7 +115,7 @@ type (
 	Stopped struct{}
 )
 
-// The events.
+// The events. What they point to is the Keeper's from then on.
 type (
 	// Tick says that the wake time has come.
 	Tick struct{}
@@ -133,13 +133,13 @@ type (
 	// RowOpened answers OpenRow.
 	RowOpened struct {
 		Budget string
-		Reply  regionstore.OpenReply
+		Reply  *regionstore.OpenReply
 		Err    error
 	}
 	// SyncBegun answers BeginSync.
 	SyncBegun struct {
 		Budget string
-		Reply  regionstore.BeginReply
+		Reply  *regionstore.BeginReply
 		Err    error
 	}
 	// SyncDone answers SendSync. Took is the round trip.
@@ -152,13 +152,13 @@ type (
 	// StatesInstalled answers InstallStates.
 	StatesInstalled struct {
 		Budget string
-		Reply  regionstore.InstallReply
+		Reply  *regionstore.InstallReply
 		Err    error
 	}
 	// RowChanged answers ReturnTokens and CloseLease.
 	RowChanged struct {
 		Budget string
-		View   regionstore.View
+		View   *regionstore.View
 		Err    error
 	}
 	// InUse answers ListInUse.

@@ -130,30 +130,30 @@ func (x *Executor) onRow(ctx context.Context, effect Effect) Event {
 		f.Request.Now = c.bound
 		reply, err := store.Open(ctx, f.Request)
 		x.done(&c, "open", reply.View.Time, reply.View.Outcome, err)
-		return RowOpened{Budget: f.Request.Budget, Reply: reply, Err: err}
+		return RowOpened{Budget: f.Request.Budget, Reply: &reply, Err: err}
 	case BeginSync:
 		c := x.row(f.Request.Budget)
 		f.Request.Now = c.bound
 		reply, err := store.Begin(ctx, f.Request)
 		x.done(&c, "begin", reply.View.Time, reply.View.Outcome, err)
-		return SyncBegun{Budget: f.Request.Budget, Reply: reply, Err: err}
+		return SyncBegun{Budget: f.Request.Budget, Reply: &reply, Err: err}
 	case InstallStates:
 		c := x.row(f.Budget)
 		reply, err := store.Install(ctx, regionstore.InstallRequest{Budget: f.Budget, States: f.States, Now: c.bound})
 		x.done(&c, "install", reply.View.Time, reply.View.Outcome, err)
-		return StatesInstalled{Budget: f.Budget, Reply: reply, Err: err}
+		return StatesInstalled{Budget: f.Budget, Reply: &reply, Err: err}
 	case ReturnTokens:
 		c := x.row(f.Request.Budget)
 		f.Request.Now = c.bound
 		view, err := store.Return(ctx, f.Request)
 		x.done(&c, "return", view.Time, view.Outcome, err)
-		return RowChanged{Budget: f.Request.Budget, View: view, Err: err}
+		return RowChanged{Budget: f.Request.Budget, View: &view, Err: err}
 	case CloseLease:
 		c := x.row(f.Request.Budget)
 		f.Request.Now = c.bound
 		view, err := store.Close(ctx, f.Request)
 		x.done(&c, "close", view.Time, view.Outcome, err)
-		return RowChanged{Budget: f.Request.Budget, View: view, Err: err}
+		return RowChanged{Budget: f.Request.Budget, View: &view, Err: err}
 	}
 	return nil
 }

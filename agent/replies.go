@@ -244,7 +244,7 @@ func (k *Keeper) onInstalled(e StatesInstalled) {
 		k.fail(w) // the sequence is pending still, and will be answered again
 		return
 	}
-	w.seen(e.Reply.View, k.now)
+	w.seen(&e.Reply.View, k.now)
 	for i, o := range e.Reply.Outcomes {
 		if o == regionstore.OK {
 			w.arrived = true

@@ -22,7 +22,7 @@ func (k *Keeper) onRowsRead(e RowsRead) {
 			k.fail(w)
 			continue
 		}
-		w.seen(e.Views[i], k.now)
+		w.seen(&e.Views[i], k.now)
 		k.plan(w)
 	}
 }
@@ -109,7 +109,7 @@ func (k *Keeper) onRowOpened(e RowOpened) {
 	if w.round != nil {
 		before = w.view.Row
 	}
-	w.seen(e.Reply.View, k.now)
+	w.seen(&e.Reply.View, k.now)
 	for i := range w.told {
 		if w.view.Row.Leases[i].Incarnation != before.Leases[i].Incarnation {
 			k.cfg.Stats.Incarnations.Add(1)
@@ -276,7 +276,7 @@ func (k *Keeper) onSyncBegun(e SyncBegun) {
 	switch {
 	case e.Err != nil:
 		k.fail(w)
-	case !k.compose(w, &e.Reply):
+	case !k.compose(w, e.Reply):
 		k.again(w)
 	default:
 		k.enter(w, sending)
@@ -299,7 +299,7 @@ func (k *Keeper) again(w *ward) {
 // compose makes the item from what begin wrote, exactly. It reports false
 // when there is nothing to send.
 func (k *Keeper) compose(w *ward, reply *regionstore.BeginReply) bool {
-	w.seen(reply.View, k.now)
+	w.seen(&reply.View, k.now)
 	item := &lease.Item{
 		Budget: w.budget.Name, Demand: w.demand.rate, DemandTotal: w.view.Row.DemandTotal,
 		RTT: k.measuredRTT(),

@@ -123,14 +123,14 @@ func TestUrgentWishesShareCalls(t *testing.T) {
 			for _, f := range effects {
 				switch f := f.(type) {
 				case OpenRow:
-					step(RowOpened{Budget: f.Request.Budget, Reply: regionstore.OpenReply{Created: true, View: opened()}})
+					step(RowOpened{Budget: f.Request.Budget, Reply: &regionstore.OpenReply{Created: true, View: opened()}})
 				case BeginSync:
 					reply := regionstore.BeginReply{View: opened()}
 					for _, in := range f.Request.Intents {
 						report := lease.Report{Kind: in.Kind, Incarnation: in.Incarnation, Seq: 1, Want: in.Want}
 						reply.Reports = append(reply.Reports, regionstore.BegunReport{Outcome: regionstore.OK, Report: report})
 					}
-					step(SyncBegun{Budget: f.Request.Budget, Reply: reply})
+					step(SyncBegun{Budget: f.Request.Budget, Reply: &reply})
 				case SendSync:
 					calls = append(calls, f)
 				}

@@ -87,7 +87,7 @@ type ward struct {
 // round is what a ward needs while it does not rest.
 type round struct {
 	// view is the row as last seen, and item what is being sent.
-	view regionstore.View
+	view *regionstore.View
 	item *lease.Item
 	// batch is the id of the batch it is part of.
 	batch uint64
@@ -207,8 +207,8 @@ func (w *ward) elastic(now time.Duration) bool {
 	return false
 }
 
-// seen takes in a view of the row.
-func (w *ward) seen(v regionstore.View, now time.Duration) {
+// seen takes in a view of the row, and keeps it.
+func (w *ward) seen(v *regionstore.View, now time.Duration) {
 	if w.round == nil {
 		w.round = &round{}
 	}
