@@ -78,7 +78,7 @@ func (p *pocket) add(parts []regionstore.Part, sent, got time.Duration, held boo
 		if t.Tokens <= 0 {
 			continue
 		}
-		q := newPart(t.Tokens, from+min(t.Remains, lease.ProcessDeadline))
+		q := newPart(t.Tokens, from+min(t.Remains, lease.LongestProcessDeadline))
 		q.kind, q.incarnation, q.generation = t.Kind, t.Incarnation, t.Generation
 		if held {
 			q.free.Store(0)

@@ -22,8 +22,8 @@ func TestAClosedLeaseGivesWayAfterItsDeadline(t *testing.T) {
 		past  time.Duration // since the lease's deadline
 		opens bool
 	}{
-		{lease.DefaultClocks().Guard(lease.ProcessDeadline) - time.Millisecond, false},
-		{lease.DefaultClocks().Guard(lease.ProcessDeadline), true},
+		{lease.DefaultClocks().Guard(lease.LongestProcessDeadline) - time.Millisecond, false},
+		{lease.DefaultClocks().Guard(lease.LongestProcessDeadline), true},
 	} {
 		k := NewKeeper(KeeperConfig{Region: "us", Process: "p", Rand: rand.New(rand.NewPCG(1, 1)), Nonce: func() string { return "n" }})
 		k.Step(time.Second, Tick{})

@@ -83,7 +83,7 @@ func (k *Keeper) reopens(w *ward) bool {
 			return true
 		case l.Closed && reported(l) && counted(l) == 0:
 			return true
-		case l.Deadline != 0 && w.view.Time >= l.Deadline.Add(k.cfg.Clocks.Guard(lease.ProcessDeadline)):
+		case l.Deadline != 0 && w.view.Time >= l.Deadline.Add(k.cfg.Clocks.Guard(lease.LongestProcessDeadline)):
 			return true
 		}
 	}

@@ -19,10 +19,10 @@ const (
 	prefetchPart = 8
 	// smallPart of a contract is a small change: a process holds it ahead for
 	// smallSpan, and does not hurry to tell of it. Plans and ceilings do not feel
-	// it, and so the decisions of one of very many budgets, a few a second each,
+	// it, and so the decisions of one of very many budgets, a few in that time,
 	// share a store step instead of taking one each.
 	smallPart = 200
-	smallSpan = 1500 * time.Millisecond
+	smallSpan = lease.LongestProcessDeadline - 500*time.Millisecond
 )
 
 // small is the most that is a small change to a budget; 0 where every token
@@ -54,11 +54,14 @@ func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now 
 	t := regionstore.Take{Budget: b.Name, Cost: cost, Demand: e.offered}
 	e.offered = 0
 	e.lastTake = now
-	if ahead && b.Contract.Limit() >= prefetchLimit {
-		want := max(lease.Tokens(e.rate*prefetchSpan.Seconds()), min(worthHolding(e.rate), small(b)))
-		want = min(want, e.last.Live/prefetchPart)
-		t.Prefetch = max(0, want-e.pocket.live(now))
+	if !ahead || b.Contract.Limit() < prefetchLimit {
+		return t
 	}
+	want := lease.Tokens(e.rate * prefetchSpan.Seconds())
+	if few := min(worthHolding(e.rate), small(b)); few > want {
+		want, t.HoldFor = few, lease.LongestProcessDeadline
+	}
+	t.Prefetch = max(0, min(want, e.last.Live/prefetchPart)-e.pocket.live(now))
 	return t
 }
 
@@ -209,7 +212,7 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 	}
 	within := demandWithin
 	if e.offered < small(e.policy.Load()) {
-		within = lease.ProcessDeadline
+		within = smallSpan
 	}
 	e.quiet.Store(e.offered == 0 && len(e.pocket.parts) == 0)
 	return e.offered > 0 && now-e.lastTake >= within
@@ -217,7 +220,7 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 
 // rateSpan is over how long a rate is averaged: a few arrivals of a slow one.
 func rateSpan(rate float64) time.Duration {
-	const few, least, most = 4, 50 * time.Millisecond, 2 * time.Second
+	const few, least, most = 4, 50 * time.Millisecond, smallSpan
 	if rate*most.Seconds() < few {
 		return most
 	}

@@ -42,7 +42,7 @@ func (s *step) regrant(r *lease.Report) {
 	s.setHold(old, left)
 	s.writeOff(old, lost)
 	clocks := s.cfg.Clocks
-	stopped := s.now.Governed.Add(clocks.Stretch(lease.ProcessDeadline) + clocks.Guard(lease.ProcessDeadline))
+	stopped := s.now.Governed.Add(clocks.Stretch(lease.LongestProcessDeadline) + clocks.Guard(lease.LongestProcessDeadline))
 	old.Reclaim = min(old.Reclaim, stopped)
 }
 

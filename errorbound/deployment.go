@@ -25,8 +25,8 @@ type Deployment struct {
 	// aside beside that.
 	Prefetch lease.Tokens
 	// Suspended is the most processes whose machines stand still, their clocks
-	// with them, for longer than lease.ProcessDeadline before or within one
-	// window; 0 for none.
+	// with them, and go on within one window or less than
+	// lease.LongestProcessDeadline before it; 0 for none.
 	Suspended int
 
 	// Unfenced says that stores forbid INFO in scripts, so that a wallet that

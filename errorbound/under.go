@@ -129,13 +129,16 @@ func (m *model) largestPart() (held lease.Tokens, rate lease.Rate, ttl time.Dura
 	return held, rate, m.budget.ShareTTL
 }
 
+// deadProcess: what a process held is counted with what others took after it, as
+// long as what was taken before it still counts. So it may take two lives of the
+// longest hold until all of that has aged out.
 func (m *model) deadProcess() Loss {
 	held, why := m.prefetch()
-	life := m.reclaimed(lease.ProcessDeadline)
+	life := 2 * m.reclaimed(lease.LongestProcessDeadline)
 	return Loss{
 		Name: DeadProcess, Tokens: held, For: life,
 		Formula: fmt.Sprintf("%d, %s", held, why),
-		Setting: "none: a process takes ahead what it uses in 20 ms",
+		Setting: "none: a process takes ahead what it uses in 20 ms, or a small part of the contract",
 	}
 }
 

@@ -47,8 +47,8 @@
 //
 // # Failures
 //
-// The agent dies: its prefetch ages out after [ProcessDeadline] and the guard,
-// the rest is in the wallet. The store restarts, or a replica is promoted: its
+// The agent dies: its prefetch ages out after [ProcessDeadline], or as much
+// longer as it asked for, and the guard, the rest is in the wallet. The store restarts, or a replica is promoted: its
 // replication id changes, rows that carry another are void, and a void wallet
 // is an empty one; the ledger counts the lost lease until it expires, or, for
 // a share that its region names as lost, until processes have stopped. The

@@ -39,9 +39,14 @@ func (c Clocks) Stretch(d time.Duration) time.Duration {
 	return time.Duration(us+(us/1_000_000+1)*c.DriftPPM) * time.Microsecond
 }
 
-// ProcessDeadline is the longest a process may hold prefetched tokens, on its
-// own monotonic clock from before it asked for them.
-const ProcessDeadline = 2 * time.Second
+// ProcessDeadline is how long a process holds prefetched tokens, on its own
+// monotonic clock from before it asked for them, unless it asks for longer;
+// LongestProcessDeadline is the longest that it is given. Whoever waits for the
+// tokens of processes that were killed or lost waits for the longest.
+const (
+	ProcessDeadline        = 2 * time.Second
+	LongestProcessDeadline = 8 * time.Second
+)
 
 // Tick is the unit that clocks are read in, rounded down.
 const Tick = time.Microsecond

@@ -36,9 +36,9 @@ const never = -time.Microsecond
 const maxWait = 1 << 52 * time.Microsecond
 
 // processGuard is how long after a process's deadline the store waits before
-// it believes that the process has stopped.
-func (c Config) processGuard() time.Duration { return c.Clocks.Guard(lease.ProcessDeadline) }
+// it believes that the process has stopped: for every hold that of the longest.
+func (c Config) processGuard() time.Duration { return c.Clocks.Guard(lease.LongestProcessDeadline) }
 
-// processSpan is how long after a take, on the store's clock, the tokens taken
-// may still be spent.
-func (c Config) processSpan() time.Duration { return lease.ProcessDeadline + c.processGuard() }
+// processSpan is how long after a take, on the store's clock, tokens may still be
+// spent that were taken to be held for so long.
+func (c Config) processSpan(hold time.Duration) time.Duration { return hold + c.processGuard() }

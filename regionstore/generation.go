@@ -1,6 +1,8 @@
 package regionstore
 
 import (
+	"time"
+
 	"github.com/ration-dev/ration/internal/mutant"
 	"github.com/ration-dev/ration/lease"
 )
@@ -26,7 +28,7 @@ func (s Step) prefetchable(l *Lease, kind lease.Kind) lease.Tokens {
 // before it still counts some; so each is aged out at most that much later
 // than its first process has stopped. An id is never used again once its
 // count was 0: a late message must not settle another process's tokens.
-func (s Step) hold(l *Lease, n lease.Tokens) uint64 {
+func (s Step) hold(l *Lease, n lease.Tokens, span time.Duration) uint64 {
 	switch {
 	case l.Cur.Tokens == 0:
 		l.Cur = Generation{ID: l.Cur.ID + 1, Opened: s.Time}
@@ -35,7 +37,7 @@ func (s Step) hold(l *Lease, n lease.Tokens) uint64 {
 		l.Cur = Generation{ID: l.Cur.ID + 1, Opened: s.Time}
 	}
 	l.Cur.Tokens += n
-	l.Cur.postpone(s.Time.Add(s.Config.processSpan()))
+	l.Cur.postpone(s.Time.Add(s.Config.processSpan(span)))
 	if mutant.On(mutant.UsedCountsTaken) {
 		l.Used = add(l.Used, n)
 	}

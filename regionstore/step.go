@@ -74,7 +74,7 @@ func (s Step) pass(row *Row, now Now) lease.Time {
 // minted for what came before, and no generation is older than just taken,
 // because how much of the time since is real is not known.
 func (s Step) moveMarks(row *Row) {
-	until := s.Time.Add(s.Config.processSpan())
+	until := s.Time.Add(s.Config.processSpan(lease.LongestProcessDeadline))
 	for i := range row.Leases {
 		l := &row.Leases[i]
 		l.Mark = max(l.Mark, s.Time)

@@ -227,9 +227,19 @@ type Take struct {
 	// Prefetch is how many more tokens the process would like to hold; as many
 	// as are live, and within the limit of each lease, are given.
 	Prefetch lease.Tokens
+	// HoldFor is for how long the process would like to hold what it takes into
+	// memory: lease.LongestProcessDeadline at most, and lease.ProcessDeadline if
+	// that is more or HoldFor is 0.
+	HoldFor time.Duration
 	// Demand is added to the row's total, whatever the outcome.
 	Demand lease.Tokens
 	Now    Now
+}
+
+// Holds is for how long the process holds what it takes, save that a lease may
+// end before.
+func (t *Take) Holds() time.Duration {
+	return max(lease.ProcessDeadline, min(t.HoldFor, lease.LongestProcessDeadline))
 }
 
 // TakeRequest takes from all its budgets, which share a slot, or from none.
@@ -296,8 +306,8 @@ type Part struct {
 	Incarnation lease.Incarnation
 	Generation  uint64
 	Tokens      lease.Tokens
-	// Remains is the least of the time to the lease's deadline and
-	// lease.ProcessDeadline. The process counts it from before it sent the take.
+	// Remains is the least of the time to the lease's deadline and the take's
+	// Holds. The process counts it from before it sent the take.
 	Remains time.Duration
 }
 

@@ -1,6 +1,10 @@
 package regionstore
 
-import "github.com/ration-dev/ration/lease"
+import (
+	"time"
+
+	"github.com/ration-dev/ration/lease"
+)
 
 // Take decides over all rows at once: every budget has its cost, or nothing is
 // taken from any. rows and req.Takes correspond. Replays by request id are the
@@ -74,7 +78,7 @@ func (s Step) draw(row *Row, t *Take, hold bool, r *TakeResult) {
 		extra := min(more, s.prefetchable(l, kind)-n)
 		more -= extra
 		if n+extra > 0 {
-			r.Parts = append(r.Parts, s.part(l, kind, n+extra))
+			r.Parts = append(r.Parts, s.part(l, kind, n+extra, t.Holds()))
 		}
 	}
 }
@@ -88,16 +92,16 @@ func (l *Lease) use(kind lease.Kind, n lease.Tokens) {
 }
 
 // part moves n live tokens into a process's memory.
-func (s Step) part(l *Lease, kind lease.Kind, n lease.Tokens) Part {
+func (s Step) part(l *Lease, kind lease.Kind, n lease.Tokens, span time.Duration) Part {
 	if kind.IsShare() {
 		l.Balance -= n
 	}
 	return Part{
 		Kind:        kind,
 		Incarnation: l.Incarnation,
-		Generation:  s.hold(l, n),
+		Generation:  s.hold(l, n, span),
 		Tokens:      n,
-		Remains:     min(l.Deadline.Sub(s.Time), lease.ProcessDeadline),
+		Remains:     min(l.Deadline.Sub(s.Time), span),
 	}
 }
 

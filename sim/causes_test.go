@@ -49,9 +49,9 @@ func TestEveryTokenAboveTheContractHasItsCause(t *testing.T) {
 			o.Budgets[0].Contract = perSecond(2400, 2400)
 			o.Budgets[0].Strategy, o.Budgets[0].Regions = policy.Static, equalParts()
 			for i := range o.Workloads {
-				o.Workloads[i].Pattern = Phases{List: []Phase{{At: 0, PerSecond: 600}, {At: at}, {At: at + 4*time.Second, AtOnce: Everything}}}
+				o.Workloads[i].Pattern = Phases{List: []Phase{{At: 0, PerSecond: 600}, {At: at}, {At: at + 9*time.Second, AtOnce: Everything}}}
 			}
-			o.Faults = []Fault{{Kind: SuspendAgent, At: at, For: 4*time.Second - time.Millisecond, Region: "us", Agent: 0}}
+			o.Faults = []Fault{{Kind: SuspendAgent, At: at, For: 9*time.Second - time.Millisecond, Region: "us", Agent: 0}}
 		}},
 		{CauseIndependent, func(o *Options) { o.Strategy = Independent }},
 		{CauseCut, func(o *Options) {

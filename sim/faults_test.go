@@ -59,7 +59,7 @@ func TestFaultsThatCostNothing(t *testing.T) {
 		{Fault{Kind: StopAgent, At: at, For: 8 * time.Second, Region: "us", Agent: -1}, func(c *Coverage) int64 { return c.ClosedLease }},
 		{Fault{Kind: PauseAgent, At: at, For: 4 * time.Second, Region: "us"}, func(c *Coverage) int64 { return c.AgentPaused }},
 		{Fault{Kind: FreezeInTake, At: at, For: 1990 * time.Millisecond, Region: "us"}, func(c *Coverage) int64 { return c.FrozenInTake }},
-		{Fault{Kind: FreezeInDecision, At: at, For: 2500 * time.Millisecond, Region: "us"}, func(c *Coverage) int64 { return min(c.FrozenInDecision, c.Discarded) }},
+		{Fault{Kind: FreezeInDecision, At: at, For: 8500 * time.Millisecond, Region: "us"}, func(c *Coverage) int64 { return min(c.FrozenInDecision, c.Discarded) }},
 		{Fault{Kind: KillAllocator, At: at, For: 3 * time.Second, Allocator: -1}, func(c *Coverage) int64 { return c.AllocatorKilled }},
 		{Fault{Kind: PauseAllocator, At: at, For: 7 * time.Second, Allocator: 0}, func(c *Coverage) int64 { return c.AllocatorPaused }},
 		{Fault{Kind: DatabaseDown, At: at, For: 5 * time.Second}, func(c *Coverage) int64 { return c.FailedCommit }},

@@ -604,7 +604,7 @@ func (b *budget) regranted(inc lease.Incarnation) bool {
 // woke reports whether the process may still hold what it prefetched before
 // its machine was suspended.
 func (p *process) woke() bool {
-	return p.resumedAt > 0 && p.w.now < p.resumedAt+2*lease.ProcessDeadline
+	return p.resumedAt > 0 && p.w.now < p.resumedAt+2*lease.LongestProcessDeadline
 }
 
 // offered books requests before they are decided.

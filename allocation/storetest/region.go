@@ -112,7 +112,7 @@ func (w *wallet) take(n lease.Tokens, now lease.Time) lease.Tokens {
 		w.balance -= n
 	}
 	if w.prefetched == 0 {
-		w.until = min(w.deadline, now.Add(lease.ProcessDeadline))
+		w.until = min(w.deadline, now.Add(lease.LongestProcessDeadline))
 	}
 	w.prefetched += n
 	return n

@@ -61,7 +61,7 @@ func (t *boundTool) flags(f *pflag.FlagSet) {
 	f.IntVar(&d.Regions, "regions", d.Regions, "regions of budgets that name none")
 	f.IntVar(&d.AgentsPerRegion, "agents-per-region", d.AgentsPerRegion, "most agent processes of a region")
 	f.Var((*tokenCount)(&d.Prefetch), "prefetch", "most tokens of a budget that one process holds; 0 for the agent's own rule")
-	f.IntVar(&d.Suspended, "suspended-processes", d.Suspended, "agent processes whose machines may stand still for more than 2s")
+	f.IntVar(&d.Suspended, "suspended-processes", d.Suspended, "agent processes whose machines may stand still")
 	f.BoolVar(&d.Unfenced, "unfenced-stores", d.Unfenced, "stores forbid INFO in scripts")
 	f.DurationVar(&d.StoreLag, "store-lag", d.StoreLag, "how old a store may be that comes back from a replica or a snapshot")
 	f.Var((*ratePerTime)(&d.SpendRate), "spend-rate", "fastest that tokens leave one region's wallet, as in 900/s; 0/s for unknown")

@@ -31,8 +31,8 @@ type scripts struct {
 // loadScripts puts the shared parts and the wallet's constants before each
 // step's file.
 func loadScripts(config regionstore.Config) scripts {
-	times := fmt.Sprintf("local PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL, MAX_LAG = %d, %d, %d, %d, %d\n",
-		micros(lease.ProcessDeadline), micros(config.Clocks.Guard(lease.ProcessDeadline)),
+	times := fmt.Sprintf("local PROCESS_DEADLINE, LONGEST_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL, MAX_LAG = %d, %d, %d, %d, %d, %d\n",
+		micros(lease.ProcessDeadline), micros(lease.LongestProcessDeadline), micros(config.Clocks.Guard(lease.LongestProcessDeadline)),
 		micros(config.KeepMargin), micros(regionstore.KeepLocal), micros(regionstore.MaxLag))
 	core := times + mustRead("rate") + mustRead("wallet")
 	wallet := func(name string) *script { return newScript(core + mustRead("view") + mustRead(name)) }

@@ -136,6 +136,7 @@ func (s *Store) takeCall(req *regionstore.TakeRequest) call {
 		c.keys = append(c.keys, s.keys.row(t.Budget))
 		args.tokens(t.Cost)
 		args.tokens(t.Prefetch)
+		args.duration(t.Holds())
 		args.tokens(t.Demand)
 		args.now(t.Now)
 	}

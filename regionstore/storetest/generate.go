@@ -60,6 +60,7 @@ var budgets = []string{"t/a", "t/b", "t/c"}
 
 var (
 	someTokens = []lease.Tokens{0, 1, 1, 2, 3, 5, 8, 40, 100, 1000, 1 << 40, lease.MaxTokens}
+	someHolds  = []time.Duration{0, time.Second, 5 * time.Second, lease.LongestProcessDeadline, time.Hour}
 	someRates  = []lease.Rate{
 		{},
 		{Per: time.Second},
@@ -229,7 +230,7 @@ func (g *generator) take() *regionstore.TakeRequest {
 	for _, i := range g.Perm(len(budgets))[:max(1, g.IntN(len(budgets)+3)-2)] {
 		t := regionstore.Take{Budget: budgets[i], Cost: oneOf(g, someTokens[:8]), Demand: oneOf(g, someTokens), Now: g.now()}
 		if g.chance(40) {
-			t.Prefetch = oneOf(g, someTokens)
+			t.Prefetch, t.HoldFor = oneOf(g, someTokens), oneOf(g, someHolds)
 		}
 		req.Takes = append(req.Takes, t)
 	}

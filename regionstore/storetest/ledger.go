@@ -121,7 +121,7 @@ func (g *ledger) regrant(now lease.Time, h *hold) {
 	if h.closing {
 		h.left = h.beta
 	}
-	span := g.clocks.Stretch(lease.ProcessDeadline) + g.clocks.Guard(lease.ProcessDeadline)
+	span := g.clocks.Stretch(lease.LongestProcessDeadline) + g.clocks.Guard(lease.LongestProcessDeadline)
 	h.reclaim = now.Add(span)
 }
 

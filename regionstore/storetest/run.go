@@ -33,6 +33,7 @@ func Run(t *testing.T, newSubject Make) {
 		{"take is all or none", testAllOrNone},
 		{"take says when to come back", testHints},
 		{"prefetch is counted, limited and settled", testPrefetch},
+		{"a take says for how long it is held", testHolds},
 		{"generations rotate and age", testGenerations},
 		{"settle names its generation", testSettle},
 		{"return and close take tokens out", testReturnClose},

@@ -92,7 +92,7 @@ func testOpen(w *wallet) {
 	equal(w, "answered", w.lease(lease.Lump).Incarnation, "lump5")
 
 	// A dead one gives way after the guard, reported or not.
-	guard := Config().Clocks.Guard(lease.ProcessDeadline)
+	guard := Config().Clocks.Guard(lease.LongestProcessDeadline)
 	w.pass(10*time.Second + guard - time.Microsecond)
 	equal(w, "dead", w.open().View.Row.Leases[1].Incarnation, "paced1")
 	w.pass(time.Microsecond)

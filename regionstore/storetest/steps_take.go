@@ -141,7 +141,7 @@ func testGenerations(w *wallet) {
 	w.open()
 	w.share(lease.Reserve, 0, 400, 400)
 	w.lump(100)
-	span := lease.ProcessDeadline + Config().Clocks.Guard(lease.ProcessDeadline)
+	span := lease.ProcessDeadline + Config().Clocks.Guard(lease.LongestProcessDeadline)
 	take := func(kind lease.Kind, n lease.Tokens) regionstore.Part {
 		if kind == lease.Reserve {
 			return w.prefetch(n)[0]
@@ -185,6 +185,29 @@ func testGenerations(w *wallet) {
 	l = w.lease(lease.Lump)
 	equal(w, "counted, used", [2]lease.Tokens{l.Cur.Tokens, l.Used}, [2]lease.Tokens{0, 6})
 	equal(w, "live", w.live(lease.Lump), 94)
+}
+
+// Each take says for how long its tokens are held, within limits, and is counted
+// until then and a guard. Seen to catch: all takes aged out like the shortest.
+func testHolds(w *wallet) {
+	for _, c := range []struct{ asked, want time.Duration }{
+		{0, lease.ProcessDeadline},
+		{time.Second, lease.ProcessDeadline},
+		{5 * time.Second, 5 * time.Second},
+		{time.Hour, lease.LongestProcessDeadline},
+	} {
+		w.open()
+		w.lump(100)
+		r := w.takeOf(regionstore.Take{Prefetch: 6, HoldFor: c.asked}).Results[0]
+		equal(w, "held for", r.Parts[0].Remains, c.want)
+		w.takeOf(regionstore.Take{Prefetch: 1})
+		w.pass(c.want + Config().Clocks.Guard(lease.LongestProcessDeadline) - time.Microsecond)
+		equal(w, "counted", w.lease(lease.Lump).Cur.Tokens, 7)
+		w.pass(time.Microsecond)
+		equal(w, "aged out", w.lease(lease.Lump).Cur.Tokens, 0)
+		w.close(lease.Lump)
+		w.outcome("install", w.install(active(w.begin(lease.Lump), time.Minute)), regionstore.Dead)
+	}
 }
 
 func testSettle(w *wallet) {

@@ -63,6 +63,7 @@ func (w *World) prefetch() {
 	r := must(w.subject.Store.Take(context.Background(), regionstore.TakeRequest{
 		Takes: []regionstore.Take{{
 			Budget: worldBudget, Cost: lease.Tokens(w.pick(3)), Prefetch: lease.Tokens(w.pick(15)), Now: w.bound(a),
+			HoldFor: time.Duration(w.pick(10)) * time.Second,
 		}},
 		Hold: true,
 	}))

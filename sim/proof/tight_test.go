@@ -252,13 +252,13 @@ func attackSuspension() sim.Options {
 	o.Topology.Declared.DriftPPM = 100
 	o.Topology.Regions[0].Agents, o.MaxAgents = 2, 2
 	o.Budgets[0].Regions = allRegions(&o)
-	o.Length = 8 * second
+	o.Length = 24 * second
 	o.Faults = []sim.Fault{
 		{Kind: sim.PauseAgent, At: 2700 * ms, For: 600 * ms, Agent: 1},
-		{Kind: sim.SuspendAgent, At: 2970 * ms, For: 4 * second, Agent: 0},
+		{Kind: sim.SuspendAgent, At: 2970 * ms, For: 20 * second, Agent: 0},
 	}
 	everywhere(&o, sim.Phases{List: []sim.Phase{
-		phase(0, 1, false), {At: 2900 * ms, AtOnce: 1}, {At: 2965 * ms, AtOnce: 1}, phase(2971*ms, 20, false), phase(6980*ms, 500_000, true), phase(6989*ms, 0, false),
+		phase(0, 1, false), {At: 2900 * ms, AtOnce: 1}, {At: 2965 * ms, AtOnce: 1}, phase(2971*ms, 20, false), phase(22980*ms, 500_000, true), phase(22989*ms, 0, false),
 	}})
 	load(&o, "a", sim.Phases{List: []sim.Phase{{At: 2900*ms + 100*time.Microsecond, AtOnce: 1}}})
 	o.Workloads[1].Name, o.Workloads[1].Cost = "all", sim.Cost{Choices: []sim.CostChoice{{Cost: 8000, Weight: 1}}}
@@ -270,17 +270,17 @@ func attackSuspension() sim.Options {
 func attackRegrant() sim.Options {
 	o := small(1, policy.Budget{Contract: perSecond(100, 400), Strategy: policy.Static})
 	o.Budgets[0].Regions = allRegions(&o)
-	o.Topology.ReplicatedStores, o.Topology.StoreIsolation = true, 8*second
+	o.Topology.ReplicatedStores, o.Topology.StoreIsolation = true, 24*second
 	o.Topology.Regions[0].Agents = 2
 	o.MaxAgents = 2
 	o.Faults = []sim.Fault{
-		{Kind: sim.StoreFailover, At: 5 * second, Lag: 100 * ms, Isolated: 8 * second},
+		{Kind: sim.StoreFailover, At: 5 * second, Lag: 100 * ms, Isolated: 24 * second},
 		// Or the old primary would be told that its share has been regranted.
-		{Kind: sim.PauseAgent, At: 5*second + 30*ms, For: 6870 * ms, Agent: 1},
-		{Kind: sim.Partition, At: 11*second + 800*ms, For: 10 * second},
+		{Kind: sim.PauseAgent, At: 5*second + 30*ms, For: 22970 * ms, Agent: 1},
+		{Kind: sim.Partition, At: 27*second + 800*ms, For: 10 * second},
 	}
-	o.Length = 14 * second
-	everywhere(&o, sim.Phases{List: []sim.Phase{phase(5*second+20*ms, 50, false), phase(5*second+100*ms, 0, false), phase(12*second, 20_000, false), phase(12*second+200*ms, 0, false)}})
+	o.Length = 30 * second
+	everywhere(&o, sim.Phases{List: []sim.Phase{phase(5*second+20*ms, 50, false), phase(5*second+100*ms, 1, false), phase(28*second, 20_000, false), phase(28*second+200*ms, 0, false)}})
 	return o
 }
 

@@ -2,7 +2,7 @@
 -- taken from any.
 -- KEYS: a row per take, and behind them, if a request id was given, where its
 -- answer is kept. ARGV: number of takes, hold, content, keep; per take: cost,
--- prefetch, demand, not_after.
+-- prefetch, for how long to hold, demand, not_after.
 -- Atomic: the kept answer, all rows, the answer to keep.
 local takes, hold, content, keep = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
 local answer_key = KEYS[takes + 1]
@@ -28,8 +28,8 @@ local function new_generation(l)
   l[CUR + ID], l[CUR + N], l[CUR + OPENED], l[CUR + STOP] = l[CUR + ID] + 1, 0, now, 0
 end
 
--- counts n more tokens as held by processes; returns their generation
-local function hold_tokens(l, n)
+-- counts n more tokens as held by processes for so long; returns their generation
+local function hold_tokens(l, n, span)
   if l[CUR + N] == 0 then
     new_generation(l)
   elseif l[PREV + N] == 0 and now >= l[CUR + OPENED] + PROCESS_DEADLINE then
@@ -37,7 +37,7 @@ local function hold_tokens(l, n)
     new_generation(l)
   end
   l[CUR + N] = l[CUR + N] + n
-  postpone(l, CUR, now + SPAN)
+  postpone(l, CUR, now + span + PROCESS_GUARD)
   return l[CUR + ID]
 end
 
@@ -85,7 +85,7 @@ local function draw(row, t)
     local n = held[kind] + extra
     if n > 0 then
       if kind ~= LUMP then l[BALANCE] = l[BALANCE] - n end
-      t.parts[#t.parts + 1] = {kind, l[INC], hold_tokens(l, n), n, min(l[DEADLINE] - now, PROCESS_DEADLINE)}
+      t.parts[#t.parts + 1] = {kind, l[INC], hold_tokens(l, n, t.span), n, min(l[DEADLINE] - now, t.span)}
     end
   end
 end
@@ -150,10 +150,10 @@ end
 local rows, before, asked = {}, {}, {}
 local took = true
 for i = 1, takes do
-  local at = 3 + 4 * i
+  local at = 2 + 5 * i
   local t = {
-    cost = tonumber(ARGV[at]), prefetch = tonumber(ARGV[at + 1]),
-    demand = tonumber(ARGV[at + 2]), not_after = tonumber(ARGV[at + 3]),
+    cost = tonumber(ARGV[at]), prefetch = tonumber(ARGV[at + 1]), span = tonumber(ARGV[at + 2]),
+    demand = tonumber(ARGV[at + 3]), not_after = tonumber(ARGV[at + 4]),
     outcome = MISSING, seen = 0, parts = nil,
   }
   rows[i], before[i] = load(KEYS[i])

@@ -1,6 +1,6 @@
 -- The wallet's row and the pure step on it, as package regionstore has them in
 -- Go: the same names, the same order, the same results. The constants
--- PROCESS_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL and MAX_LAG come from
+-- PROCESS_DEADLINE, LONGEST_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL and MAX_LAG come from
 -- there. What only some steps need stands in view.lua: a script pays for every
 -- function in it each time it runs.
 --
@@ -11,7 +11,6 @@ local VERSION = 3
 local RESERVE, PACED, LUMP = 1, 2, 3
 local OK, MISSING, STALE, DEAD, SHORT, BUSY = 1, 2, 3, 4, 5, 6
 local ENDED, NOT_PLANNED = 2, 3 -- of a state; any other is active
-local SPAN = PROCESS_DEADLINE + PROCESS_GUARD
 
 local min, max = math.min, math.max
 local pack, unpack_at, byte, sub = struct.pack, struct.unpack, string.byte, string.sub
@@ -259,8 +258,8 @@ local function move_marks(row)
   for kind = RESERVE, LUMP do
     local l = row[LEASES + kind]
     l[MARK] = max(l[MARK], now)
-    postpone(l, CUR, now + SPAN)
-    postpone(l, PREV, now + SPAN)
+    postpone(l, CUR, now + LONGEST_DEADLINE + PROCESS_GUARD)
+    postpone(l, PREV, now + LONGEST_DEADLINE + PROCESS_GUARD)
   end
   row[LOCAL_MARK] = max(row[LOCAL_MARK], now)
 end
