@@ -22,7 +22,7 @@ servers: ## install Postgres and Redis where they are missing
 test: servers ## all tests, on real Postgres and Redis that they start
 	$(GO) test -count=1 -timeout 20m ./...
 	$(GO) test -count=1 -timeout 20m -tags mutants -run Mutant ./allocation/... ./agent ./regionstore/... ./sim/explore
-	$(GO) test -count=1 -tags mutants -run MutantStale ./sim/proof
+	$(GO) test -count=1 -timeout 20m -tags mutants -run Mutant ./sim/proof -trials 1
 
 .PHONY: hunt
 hunt: ## how many random runs of the simulator each mutant survives (some minutes)

@@ -267,6 +267,11 @@ func attackSuspension() sim.Options {
 
 // Stores fail over while old primaries go on with full shares, which mint
 // beside those that are granted anew.
+//
+// What the bound of a dynamic budget has beyond that, a ttl after the isolation
+// in each region, is not approached. All of it takes a region that has the whole
+// rate, and is cut off just when an old primary has had its share regranted and
+// the rate has moved on to the next region, where the same happens at once.
 func attackRegrant() sim.Options {
 	o := small(1, policy.Budget{Contract: perSecond(100, 400), Strategy: policy.Static})
 	o.Budgets[0].Regions = allRegions(&o)
