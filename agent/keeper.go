@@ -569,7 +569,7 @@ func (k *Keeper) onInUse(e InUse) {
 }
 
 func (k *Keeper) onUsed(e Used) {
-	var own []string
+	own := e.Budgets[:0] // of very many, which a copy of would be as many again
 	for _, name := range e.Budgets {
 		w := k.ward(name)
 		if w == nil {
