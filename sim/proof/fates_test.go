@@ -47,9 +47,9 @@ func frozenAhead(seed uint64) sim.Options {
 	r := rand.New(rand.NewPCG(seed, 2))
 	o := small(1, policy.Budget{Contract: perSecond(5000, 5000), Strategy: policy.Static})
 	o.Budgets[0].Regions = allRegions(&o)
-	o.Seed, o.Length, o.MaxAgents = seed, 7*second, 2
+	o.Seed, o.Length, o.MaxAgents = seed, 17*second, 2
 	o.Topology.Regions[0].Agents = 2
-	o.Faults = []sim.Fault{{Kind: sim.FreezeInTake, At: 2900*ms + time.Duration(r.IntN(99))*ms, For: 1900 * ms, Agent: 0}}
+	o.Faults = []sim.Fault{{Kind: sim.FreezeInTake, At: 2900*ms + time.Duration(r.IntN(99))*ms, For: lease.LongestProcessDeadline + 3*second, Agent: 0}}
 	everywhere(&o, sim.Phases{List: []sim.Phase{phase(2*second, 4900, false), phase(3050*ms, 60, false)}})
 	return o
 }
