@@ -20,6 +20,9 @@ type Stats struct {
 	// Prefetched, GivenBack and Discarded count tokens: taken ahead, returned
 	// unused, and dropped because the process was late.
 	Prefetched, GivenBack, Discarded atomic.Int64
+	// LateTakes counts takes whose answer came after their decision went on
+	// without it, LateTokens the tokens that those used for nobody.
+	LateTakes, LateTokens atomic.Int64
 	// LocalStore and LocalProcess count tokens admitted without a lease.
 	LocalStore, LocalProcess atomic.Int64
 	// StoreErrors counts store calls of unknown outcome, BreakerOpened how often

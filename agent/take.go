@@ -72,6 +72,8 @@ func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeReq
 	for i, l := range lots {
 		req.Takes[i].Now = d.bound(l.entry, s)
 	}
+	takes, hold := req.Takes, req.Hold
+	req.Late = func(reply regionstore.TakeReply) { d.late(lots, takes, hold, &reply, s.at) }
 	err = d.call(ctx, s.primary, "take", func(ctx context.Context) error {
 		reply, err = d.opt.Store.Take(ctx, req)
 		return err
@@ -87,6 +89,26 @@ func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeReq
 		d.heat(l.entry, got)
 	}
 	return reply, s.at, nil
+}
+
+// late books what a take brought after its decision went on without it. What was
+// used there is lost. What came to be held is as good as any: nobody else knows
+// of it, and its time counts from before it was asked for.
+func (d *Decider) late(lots []*lot, takes []regionstore.Take, hold bool, reply *regionstore.TakeReply, sent time.Duration) {
+	d.stats.LateTakes.Add(1)
+	if !reply.Took || reply.Replayed {
+		return
+	}
+	got := d.opt.Now()
+	for i, l := range lots {
+		if !hold {
+			d.stats.LateTokens.Add(int64(takes[i].Cost))
+		}
+		l.entry.lock()
+		l.entry.pocket.add(reply.Results[i].Parts, sent, got, false)
+		l.entry.quiet.Store(false)
+		l.entry.unlock()
+	}
 }
 
 // send notes what a call on a budget's row that is sent now starts from.

@@ -258,6 +258,11 @@ type TakeRequest struct {
 	RequestID  string
 	Content    string
 	KeepAnswer time.Duration
+	// Late, if set, is called at most once, with a reply that came after Take had
+	// returned an error because its context ended: only whoever is called knows of
+	// the tokens in it. A store may drop late replies instead; their tokens age
+	// out. Late must not block, nor call the store.
+	Late func(TakeReply)
 }
 
 // TakeReply is the outcome of a TakeRequest.

@@ -89,6 +89,8 @@ func newAgentMetrics(reg prometheus.Registerer, s *agent.Stats, times *agentTime
 	count("ration_prefetched_tokens_total", "Tokens taken into memory ahead of use.", &s.Prefetched)
 	count("ration_prefetch_returned_tokens_total", "Prefetched tokens given back unused.", &s.GivenBack)
 	count("ration_prefetch_discarded_tokens_total", "Prefetched tokens dropped because the process was late.", &s.Discarded)
+	count("ration_late_takes_total", "Takes whose answer came after their decision went on without it.", &s.LateTakes)
+	count("ration_late_tokens_total", "Tokens used by such takes, for nobody.", &s.LateTokens)
 	count("ration_store_errors_total", "Store calls of unknown outcome.", &s.StoreErrors)
 	count("ration_breaker_opened_total", "Times that the store's circuit breaker opened.", &s.BreakerOpened)
 	count("ration_breaker_refused_total", "Store calls that the breaker stopped.", &s.BreakerRefused)

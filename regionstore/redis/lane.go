@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -19,7 +20,8 @@ type lane struct {
 }
 
 // ticket is one step on its way. Its answer stands in it once done is closed;
-// a caller that left earlier never looks at it.
+// a caller that left earlier never looks at it, but late, if set, is called with
+// an answer that came after that.
 type ticket struct {
 	ctx   context.Context
 	call  call
@@ -27,6 +29,19 @@ type ticket struct {
 	reply *reply
 	err   error
 	done  chan struct{}
+	late  func(*reply)
+	// over is set by whoever ends the ticket first, its caller by leaving or the
+	// lane with an answer.
+	over atomic.Bool
+}
+
+// end hands the answer to the caller, or to late if that has left.
+func (t *ticket) end() {
+	if t.over.CompareAndSwap(false, true) {
+		close(t.done)
+	} else if t.late != nil && t.err == nil {
+		t.late(t.reply)
+	}
 }
 
 const (
@@ -63,7 +78,11 @@ func (ls *lanes) get(id string) *lane {
 // run runs one step and returns its flat reply behind the header. It comes
 // back when its answer does, or when ctx or the store's timeout ends: then the
 // step may or may not have happened.
-func (s *Store) run(ctx context.Context, c call) (*reply, error) {
+func (s *Store) run(ctx context.Context, c call) (*reply, error) { return s.runOr(ctx, c, nil) }
+
+// runOr is run, with what is called with an answer that comes after run has
+// come back without it.
+func (s *Store) runOr(ctx context.Context, c call, late func(*reply)) (*reply, error) {
 	if until, ok := ctx.Deadline(); !ok || time.Until(until) > s.opts.Timeout {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.opts.Timeout)
@@ -72,7 +91,7 @@ func (s *Store) run(ctx context.Context, c call) (*reply, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	t := &ticket{ctx: ctx, call: c, args: s.head(c)}
+	t := &ticket{ctx: ctx, call: c, args: s.head(c), late: late}
 	l := s.lanes.get(s.primary(c.slot))
 	switch l.board(t) {
 	case full:
@@ -85,7 +104,11 @@ func (s *Store) run(ctx context.Context, c call) (*reply, error) {
 	case <-t.done:
 		return t.reply, t.err
 	case <-ctx.Done():
-		return nil, translate(ctx.Err())
+		if t.over.CompareAndSwap(false, true) {
+			return nil, translate(ctx.Err())
+		}
+		<-t.done // it is being answered
+		return t.reply, t.err
 	}
 }
 
@@ -147,7 +170,7 @@ func (s *Store) carry(l *lane) {
 		s.send(ctx, batch)
 		cancel()
 		for _, t := range batch {
-			close(t.done)
+			t.end()
 		}
 	}
 }

@@ -154,3 +154,57 @@ func TestStepsThatWaitedCarryTheNewReplicationID(t *testing.T) {
 		t.Errorf("taken again from an old snapshot: %+v, %v", got, err)
 	}
 }
+
+// The answer to a take that comes after its caller left is handed on, once, with
+// the tokens that it brought; one in time is not. Seen to fail without the
+// hand-over, and with one of answers in time too.
+func TestLateTakesAreHandedOn(t *testing.T) {
+	server := testredis.Start(t, testredis.Options{})
+	s := open(t, Options{Timeout: 10 * time.Second}, server.Addr())
+	grant(t, s, "acme/search", 1000)
+	late := make(chan regionstore.TakeReply, 2)
+	req := takes(1, "acme/search")
+	req.Takes[0].Prefetch = 20
+	req.Late = func(r regionstore.TakeReply) { late <- r }
+	l := s.lanes.get(s.Primary("acme/search"))
+	waiting := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.waiting)
+	}
+	send := func(ctx context.Context) (answered chan error) {
+		answered = make(chan error)
+		l.mu.Lock()
+		l.batches = laneBatches
+		l.mu.Unlock()
+		go func() {
+			_, err := s.Take(ctx, req)
+			answered <- err
+		}()
+		eventually(t, "a step to wait", func() bool { return waiting() == 1 })
+		return answered
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	answered := send(ctx)
+	server.Pause()
+	var carried sync.WaitGroup
+	carried.Go(func() { s.carry(l) })
+	eventually(t, "it to be sent", func() bool { return waiting() == 0 })
+	leave()
+	wantUnavailable(t, <-answered)
+	server.Continue()
+	carried.Wait()
+	if len(late) != 1 {
+		t.Fatalf("%d late answers", len(late))
+	}
+	if r := <-late; !r.Took || len(r.Results[0].Parts) != 1 || r.Results[0].Parts[0].Tokens != 20 {
+		t.Errorf("%+v", r)
+	}
+
+	answered = send(t.Context())
+	s.carry(l)
+	if err := <-answered; err != nil || len(late) != 0 {
+		t.Errorf("%v, and %d late answers", err, len(late))
+	}
+}

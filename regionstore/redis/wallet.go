@@ -100,10 +100,23 @@ func (s *Store) Take(ctx context.Context, req regionstore.TakeRequest) (regionst
 	if len(req.Takes) == 0 {
 		return regionstore.TakeReply{Took: true, Results: []regionstore.TakeResult{}}, nil
 	}
-	r, err := s.run(ctx, s.takeCall(&req))
+	var late func(*reply)
+	if req.Late != nil {
+		late = func(r *reply) {
+			if taken, err := r.taken(); err == nil {
+				req.Late(taken)
+			}
+		}
+	}
+	r, err := s.runOr(ctx, s.takeCall(&req), late)
 	if err != nil {
 		return regionstore.TakeReply{}, err
 	}
+	return r.taken()
+}
+
+// taken reads the answer to a take.
+func (r *reply) taken() (regionstore.TakeReply, error) {
 	reply := regionstore.TakeReply{Took: r.bool(), Replayed: r.bool(), Conflict: r.bool()}
 	if reply.Conflict || r.err != nil {
 		return reply, r.err
