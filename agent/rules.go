@@ -210,11 +210,15 @@ func (k *Keeper) want(w *ward) lease.Tokens {
 }
 
 // cutSelf lowers a paced share that stands above its demand: the region cuts
-// itself, which saves the round trip of a recall.
+// itself, which saves the round trip of a recall. While nobody lacks tokens the
+// plan spares a share a tenth, with which it fills up again.
 func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 	l := w.lease(lease.Paced)
-	x := l.X.PerSecond()
-	if !w.alive(lease.Paced) || w.demand.rate >= 0.95*x {
+	enough := 0.9
+	if k.now < w.scarce {
+		enough = 0.95
+	}
+	if !w.alive(lease.Paced) || w.demand.rate >= enough*l.X.PerSecond() {
 		return
 	}
 	in.LowerX = lease.Rate{Tokens: clampTokens(1.02 * w.demand.rate * l.X.Per.Seconds()), Per: l.X.Per}

@@ -65,17 +65,29 @@ func (d *dynamicPlan) carveReserves(p *Pool) lease.Tokens {
 	return rate
 }
 
+// spareRate is how much more than its demand a region's share is planned to
+// mint while the rate has room: what a share has spent beyond its demand comes
+// back, and a cap that stays half empty would keep that room from the pool.
+const spareRate = 1.1
+
 // divideRate fills the regions' demands from the rate.
 func (d *dynamicPlan) divideRate(p *Pool, rate lease.Tokens) {
-	claims := make([]claim, len(d.regions))
 	demand := 0.0
-	for i, r := range d.regions {
-		claims[i] = claim{key: r.name, floor: r.floor, weight: r.weight}
-		claims[i].demand = wholeTokens(r.demand*p.Rate.Per.Seconds(), rate)
+	for _, r := range d.regions {
 		demand += r.demand
 		if r.active {
 			d.active++
 		}
+	}
+	enough := 0.98 * perSecond(rate, p)
+	spare := 1.0
+	if demand > 0 {
+		spare = max(1, min(spareRate, enough/demand))
+	}
+	claims := make([]claim, len(d.regions))
+	for i, r := range d.regions {
+		claims[i] = claim{key: r.name, floor: r.floor, weight: r.weight}
+		claims[i].demand = wholeTokens(spare*r.demand*p.Rate.Per.Seconds(), rate)
 	}
 	d.x = waterfill(claims, rate)
 	d.perSec = make([]float64, len(d.x))
@@ -83,7 +95,7 @@ func (d *dynamicPlan) divideRate(p *Pool, rate lease.Tokens) {
 		d.perSec[i] = perSecond(x, p)
 		d.sumX += d.perSec[i]
 	}
-	d.scarce = demand > 0.98*perSecond(rate, p) || 10*d.free < d.ceiling
+	d.scarce = demand > enough || 10*d.free < d.ceiling
 }
 
 func perSecond(x lease.Tokens, p *Pool) float64 {

@@ -151,11 +151,11 @@ func TestDynamicPacingHasHysteresis(t *testing.T) {
 		s, p := planState(bucket(1000, 300, policy.Dynamic), Region{Name: "a", Demand: demand, RTT: 100 * time.Millisecond, Paced: before})
 		return Plan(s, p, 0)[0].Paced.Beta > 0
 	}
-	// On the way is demand·0.104 s, against 0.04·300 to begin and 0.026·300 to end.
+	// On the way is demand·1.1·0.104 s, against 0.04·300 to begin and 0.026·300 to end.
 	for _, c := range []struct {
 		demand         float64
 		unpaced, paced bool
-	}{{70, false, false}, {100, false, true}, {130, true, true}} {
+	}{{60, false, false}, {100, false, true}, {130, true, true}} {
 		if got := paced(c.demand, false); got != c.unpaced {
 			t.Errorf("demand %g, not paced before: paced %v", c.demand, got)
 		}
@@ -173,6 +173,18 @@ func TestDynamicPacesForDistanceNotForReporting(t *testing.T) {
 		s, p := planState(bucket(400, burst, policy.Dynamic), Region{Name: "a", Demand: 500, RTT: time.Millisecond})
 		if got := Plan(s, p, 0)[0].Paced.Beta > 0; got != want {
 			t.Errorf("burst %d: paced %v", burst, got)
+		}
+	}
+}
+
+// While the rate has room, shares are planned to mint a tenth more than is
+// asked for, or what the rate leaves; under more demand than that, no share is
+// given what it does not need.
+func TestDynamicSparesWhatRefillsCaps(t *testing.T) {
+	for _, c := range []struct{ demand, want float64 }{{400, 440}, {900, 980}, {990, 990}, {1500, 1000}} {
+		s, p := planState(bucket(1000, 300, policy.Dynamic), Region{Name: "a", Demand: c.demand, RTT: 100 * time.Millisecond})
+		if got := Plan(s, p, 0)[0].Paced.X; float64(got) < c.want || float64(got) > c.want+1 {
+			t.Errorf("demand %g: minting %d, want %g", c.demand, got, c.want)
 		}
 	}
 }
