@@ -125,21 +125,21 @@ func (ix *index) add(e indexed, p Descriptor) {
 
 // under returns the budgets that stand under a pair.
 func (ix *index) under(d *Descriptor) []indexed {
-	var s span
 	if len(ix.keys) > fewKeys {
 		if k := ix.byKey[d.Key]; k != nil {
-			s = k.byValue[d.Value]
+			return ix.at(k.byValue[d.Value])
 		}
-		return ix.standing[s.at : s.at+s.n]
+		return nil
 	}
 	for _, k := range ix.keys {
 		if k.key == d.Key {
-			s = k.byValue[d.Value]
-			break
+			return ix.at(k.byValue[d.Value])
 		}
 	}
-	return ix.standing[s.at : s.at+s.n]
+	return nil
 }
+
+func (ix *index) at(s span) []indexed { return ix.standing[s.at : s.at+s.n] }
 
 // match appends the entries that the descriptors satisfy, each once. It
 // allocates only when to is too small.
