@@ -30,8 +30,8 @@ const (
 	servedFor     = 500 * time.Millisecond
 	// servedBefore is for how long many keys are asked before each measurement, as
 	// often as while it lasts: what an agent holds ahead follows that, and the
-	// yardstick's turn is a pause.
-	servedBefore = 3 * time.Second
+	// yardstick's turn is a pause. It is more than a process holds tokens for.
+	servedBefore = 10 * time.Second
 	// servedRate is each budget's: more than is asked, as refusals are cheaper.
 	servedRate = 1_000_000
 )
