@@ -72,8 +72,7 @@ func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeReq
 	for i, l := range lots {
 		req.Takes[i].Now = d.bound(l.entry, s)
 	}
-	takes, hold := req.Takes, req.Hold
-	req.Late = func(reply regionstore.TakeReply) { d.late(lots, takes, hold, &reply, s.at) }
+	req.Late = func(reply regionstore.TakeReply) { d.late(lots, &req, &reply, s.at) }
 	err = d.call(ctx, s.primary, "take", func(ctx context.Context) error {
 		reply, err = d.opt.Store.Take(ctx, req)
 		return err
@@ -92,20 +91,21 @@ func (d *Decider) take(ctx context.Context, lots []*lot, req regionstore.TakeReq
 }
 
 // late books what a take brought after its decision went on without it. What was
-// used there is lost. What came to be held is as good as any: nobody else knows
-// of it, and its time counts from before it was asked for.
-func (d *Decider) late(lots []*lot, takes []regionstore.Take, hold bool, reply *regionstore.TakeReply, sent time.Duration) {
+// used there is lost, unless the request is repeated. What came to be held is as
+// good as any: nobody else knows of it, and its time counts from before it was
+// asked for.
+func (d *Decider) late(lots []*lot, req *regionstore.TakeRequest, reply *regionstore.TakeReply, sent time.Duration) {
 	d.stats.LateTakes.Add(1)
 	if !reply.Took || reply.Replayed {
 		return
 	}
 	got := d.opt.Now()
 	for i, l := range lots {
-		if !hold {
-			d.stats.LateTokens.Add(int64(takes[i].Cost))
+		if !req.Hold && !req.Keeps(reply) {
+			d.stats.LateTokens.Add(int64(req.Takes[i].Cost))
 		}
 		l.entry.lock()
-		l.entry.pocket.add(reply.Results[i].Parts, sent, got, false)
+		l.entry.keep(reply.Results[i].Parts, sent, got)
 		l.entry.quiet.Store(false)
 		l.entry.unlock()
 	}
@@ -143,14 +143,29 @@ func (d *Decider) saw(e *entry, s callStart, got time.Duration, t lease.Time, ou
 func (d *Decider) booked(e *entry, r *regionstore.TakeResult, hold bool, sent, got time.Duration) {
 	e.lock()
 	defer e.unlock()
+	if !hold {
+		e.keep(r.Parts, sent, got)
+		for _, p := range r.Parts {
+			d.stats.Prefetched.Add(int64(p.Tokens))
+		}
+	}
 	e.last = holdings{Live: r.Live, Beta: r.Beta, X: r.X}
-	if hold {
+}
+
+// keep puts what a take brought into the pocket. Takes that were under way at once
+// may each have brought as much as the process may hold: what is above that is
+// not spent, and goes back with the next flush. The entry's mutex is held.
+func (e *entry) keep(parts []regionstore.Part, sent, got time.Duration) {
+	if len(parts) == 0 {
 		return
 	}
-	e.pocket.add(r.Parts, sent, got, false)
-	for _, p := range r.Parts {
-		d.stats.Prefetched.Add(int64(p.Tokens))
-		e.pocket.touched = got
+	first, live := len(e.pocket.parts), e.pocket.live(got)
+	e.pocket.add(parts, sent, got, false)
+	e.pocket.touched = got
+	for _, q := range e.pocket.parts[first:] {
+		if live += q.brought; live > e.last.Live/prefetchPart {
+			q.ending = true
+		}
 	}
 }
 
