@@ -50,8 +50,7 @@ type usage struct {
 	// offered is the cost not yet told to the store as demand; rate estimates
 	// this process's own, in tokens per second, from arrived since rateAt.
 	offered, arrived lease.Tokens
-	// served counts hot decisions that no Stats have yet; below 0 while some are
-	// between counting their surplus and taking their tokens.
+	// served counts hot decisions that no Stats have yet.
 	served int32
 	// waiters are decisions waiting for arrival to be closed, arrivals how often it
 	// was.
@@ -235,7 +234,12 @@ func (e *entry) harvest() {
 	if n == 0 && e.surplus.Load() == 0 {
 		return
 	}
-	e.served += int32(int64(n) - e.surplus.Swap(0))
+	served := int64(n) - e.surplus.Swap(0)
+	if served < 0 { // some are between counting their surplus and taking their tokens
+		e.surplus.Add(-served)
+		served = 0
+	}
+	e.served += int32(served)
 	e.offered += n
 	e.arrived += n
 	e.pocket.touched = max(e.pocket.touched, time.Duration(e.lastUsed.Load()))

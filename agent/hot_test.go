@@ -103,3 +103,20 @@ func TestAHotDecisionThatFindsNoTokenIsNotCounted(t *testing.T) {
 		t.Errorf("%d decisions and a demand of %d, want one of each", e.served, e.offered)
 	}
 }
+
+// Nor is one of very many tokens while it has not taken them. Seen to catch: a
+// surplus cut to 32 bits.
+func TestAHotDecisionOfVeryManyTokensIsCountedOnce(t *testing.T) {
+	const cost = 3 << 30
+	b := newBench(t, lumps("a/x1"))
+	e := remembering(b.decider.entry("a/x1"))
+	q := newPart(cost, time.Hour)
+	e.pocket.parts = append(e.pocket.parts, q)
+	e.surplus.Add(cost - 1)
+	b.decider.refresh(e, b.now)
+	q.take(cost)
+	b.decider.refresh(e, b.now)
+	if n := b.stats.Decisions[Allowed][FromPrefetch].Load(); n != 1 || e.surplus.Load() != 0 {
+		t.Errorf("%d decisions counted, and a surplus of %d", n, e.surplus.Load())
+	}
+}
