@@ -3,7 +3,6 @@ package agent
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/ration-dev/ration/lease"
 )
@@ -38,8 +37,8 @@ func (k *Keeper) closeAll() {
 			k.ward(t.Name)
 		}
 	}
-	byName := func(a, b *ward) int { return strings.Compare(a.budget.Name, b.budget.Name) }
-	for _, w := range slices.SortedFunc(maps.Values(k.wards), byName) { // so that runs repeat
+	inOrder := func(a, b *ward) int { return byName(a.budget, b.budget) }
+	for _, w := range slices.SortedFunc(maps.Values(k.wards), inOrder) { // so that runs repeat
 		if !k.standing(w) && w.usedUntil == 0 && !w.anyAlive() {
 			w.ended = true
 			continue

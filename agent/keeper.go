@@ -420,18 +420,18 @@ func (k *Keeper) apply(list policy.List) (changed bool) {
 		}
 		all = append(all, t)
 	}
-	if len(renewed) == 0 && !list.Full {
-		return false
-	}
 	old := k.listed
 	slices.SortFunc(all, byName)
-	if k.listed = all; !list.Full {
+	switch {
+	case list.Full:
+		k.listed = all
+	case len(renewed) > 0:
 		k.listed = merged(old, all)
 	}
 	for _, t := range renewed {
 		k.renew(t)
 	}
-	return k.forgetUnlisted(old) || len(renewed) > 0
+	return list.Full && k.forgetUnlisted(old) || len(renewed) > 0
 }
 
 // forgetUnlisted forgets the wards of those that are listed no more, and reports

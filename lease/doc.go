@@ -47,14 +47,15 @@
 //
 // # Failures
 //
-// The agent dies: its prefetch ages out after [ProcessDeadline], or as much
-// longer as it asked for, and the guard, the rest is in the wallet. The store restarts, or a replica is promoted: its
-// replication id changes, rows that carry another are void, and a void wallet
-// is an empty one; the ledger counts the lost lease until it expires, or, for
-// a share that its region names as lost, until processes have stopped. The
-// allocator dies: nothing was in it. The database dies: what was replied was
-// durable, and an unknown commit is answered as unknown. The network is cut:
-// the region spends what it holds until the deadline and then follows the
-// budget's failure mode. Tokens can be lost in each of these, and are booked
-// as written off; none can appear.
+// The agent dies: its prefetch ages out, at most twice
+// [LongestProcessDeadline] and its guard later, and the rest is in the wallet.
+// The store restarts, or a replica is promoted: its replication id changes,
+// rows that carry another are void, and a void wallet is an empty one; the
+// ledger counts the lost lease until it expires, or, for a share that its
+// region names as lost, until processes have stopped. The allocator dies:
+// nothing was in it. The database dies: what was replied was durable, and an
+// unknown commit is answered as unknown. The network is cut: the region spends
+// what it holds until the deadline and then follows the budget's failure mode.
+// Tokens can be lost in each of these, and are booked as written off; none can
+// appear.
 package lease

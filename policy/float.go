@@ -110,8 +110,9 @@ func (b Budget) RoundingSurcharge(contracts int) lease.Tokens {
 // bucket starts empty at each outage of its store and mints during it, so all
 // of a region's together have no more than one bucket mints in an outage, and
 // no more than one bucket may admit within w. All of them run on clocks that
-// may be fast, and show up to a tick more than has passed. What a region admits is a whole number of tokens, and a bucket
-// holds no fraction above its burst, so the fraction at the end is cut off.
+// may be fast, and show up to a tick more than has passed. What a region
+// admits is a whole number of tokens, and a bucket holds no fraction above its
+// burst, so the fraction at the end is cut off.
 func (b Budget) LocalSurcharge(d Deployment, regions int, w time.Duration) (stores, processes lease.Tokens) {
 	f := b.OnFailure
 	if f.Mode != AllowLocal {

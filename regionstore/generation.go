@@ -25,9 +25,10 @@ func (s Step) prefetchable(l *Lease, kind lease.Kind) lease.Tokens {
 // lump has left is less by what is counted.
 //
 // A generation takes tokens for lease.ProcessDeadline, or longer while the one
-// before it still counts some; so each is aged out at most that much later
-// than its first process has stopped. An id is never used again once its
-// count was 0: a late message must not settle another process's tokens.
+// before it still counts some, and is aged out when the last of them has ended:
+// at most two of the longest holds, each with its guard, after its first was
+// taken. An id is never used again once its count was 0: a late message must not
+// settle another process's tokens.
 func (s Step) hold(l *Lease, n lease.Tokens, span time.Duration) uint64 {
 	switch {
 	case l.Cur.Tokens == 0:

@@ -1,8 +1,8 @@
 -- The wallet's row and the pure step on it, as package regionstore has them in
 -- Go: the same names, the same order, the same results. The constants
--- PROCESS_DEADLINE, LONGEST_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL and MAX_LAG come from
--- there. What only some steps need stands in view.lua: a script pays for every
--- function in it each time it runs.
+-- PROCESS_DEADLINE, LONGEST_DEADLINE, PROCESS_GUARD, KEEP_MARGIN, KEEP_LOCAL and
+-- MAX_LAG come from there. What only some steps need stands in view.lua: a script
+-- pays for every function in it each time it runs.
 --
 -- A row is one string: a head and a lease of each kind, packed field by field.
 -- One of another VERSION counts as missing.
