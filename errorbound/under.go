@@ -245,7 +245,7 @@ func (m *model) reporting() Loss {
 		l.Formula = fmt.Sprintf("0 with the paced shares that the plan uses; lumps would carry %s of %s, as %d of %d are in flight",
 			lumps, m.rateText(), ceil(minted(m.rate, h)), ceil(m.ceiling))
 	}
-	if m.dynamic() && m.tiny() && !m.rate.Zero() {
+	if m.dynamic() && m.tiny() && !m.rate.Zero() && m.ceiling.Sign() > 0 {
 		return m.reportingTiny()
 	}
 	return l

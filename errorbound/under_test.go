@@ -61,6 +61,8 @@ func TestUnder(t *testing.T) {
 		{errorbound.Reporting, policy.Dynamic, tiny(20, 20), errorbound.Deployment{}, 2, 0, "wait"},
 		{errorbound.Reporting, policy.Dynamic, tiny(100, 20), errorbound.Deployment{}, 78, 0, "wait"},
 		{errorbound.Reporting, policy.Dynamic, tiny(3, 2), errorbound.Deployment{}, 3, 0, "wait"},
+		// A bucket that holds nothing admits nothing anyway.
+		{errorbound.Reporting, policy.Dynamic, tiny(3, 0), errorbound.Deployment{}, 0, 0, "round trip"},
 		{errorbound.Rebalance, policy.Dynamic, nil, errorbound.Deployment{RTT: 200 * ms}, 1000, second, "floor"},
 		{errorbound.Rebalance, policy.Static, nil, errorbound.Deployment{}, 0, 0, "dynamic"},
 		{errorbound.ColdStart, policy.Dynamic, nil, errorbound.Deployment{}, 120, 120 * ms, "reserve"},
