@@ -84,7 +84,7 @@ const (
 	StoreFailover Kind = "store_failover"
 	// LoseRow removes Budget's row. StoreStall makes all calls fail after their
 	// deadlines. StoreUnknown applies steps but loses their answers, with
-	// Probability.
+	// Probability; those to takes come late half of the time.
 	LoseRow      Kind = "lose_row"
 	StoreStall   Kind = "store_stall"
 	StoreUnknown Kind = "store_unknown"

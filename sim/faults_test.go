@@ -70,7 +70,7 @@ func TestFaultsThatCostNothing(t *testing.T) {
 		{Fault{Kind: StoreFailover, At: at, Lag: time.Second, Region: "us"}, func(c *Coverage) int64 { return min(c.VoidRow, c.Regranted) }},
 		{Fault{Kind: LoseRow, At: at}, func(c *Coverage) int64 { return c.RowLost }},
 		{Fault{Kind: StoreStall, At: at, For: 4 * time.Second, Region: "us"}, func(c *Coverage) int64 { return c.BreakerOpened }},
-		{Fault{Kind: StoreUnknown, At: 2 * time.Second, Probability: 0.2}, func(c *Coverage) int64 { return c.StoreUnknown }},
+		{Fault{Kind: StoreUnknown, At: 2 * time.Second, Probability: 0.2}, func(c *Coverage) int64 { return min(c.StoreUnknown, c.LateTake) }},
 		{Fault{Kind: StepStoreClock, At: at, Step: -250 * time.Millisecond}, func(c *Coverage) int64 { return c.ClockStepped }},
 		{Fault{Kind: StepStoreClock, At: at, Step: 20 * time.Second}, func(c *Coverage) int64 { return c.ClockStepped }},
 		{Fault{Kind: StepDatabaseClock, At: at, Step: 30 * time.Second}, func(c *Coverage) int64 { return c.ClockMoved }},

@@ -197,9 +197,28 @@ func (g *gate) Take(ctx context.Context, req regionstore.TakeRequest) (regionsto
 		g.p.w.coverage.FrozenInTake++
 	}
 	if g.lost() {
+		g.answerLate(req.Late, reply)
 		return regionstore.TakeReply{}, errLost
 	}
 	return reply, err
+}
+
+// longestLate is how long after its decision the answer to a take may still come:
+// also when no token in it may be spent any more.
+const longestLate = lease.LongestProcessDeadline + time.Second
+
+// answerLate hands the process every other lost answer after all.
+func (g *gate) answerLate(late func(regionstore.TakeReply), reply regionstore.TakeReply) {
+	r, p := g.p.region, g.p
+	if late == nil || !chance(r.rand, 0.5) {
+		return
+	}
+	r.w.after(time.Duration(r.rand.Int64N(int64(longestLate))), call(func() {
+		p.do(call(func() {
+			r.w.coverage.LateTake++
+			late(reply)
+		}))
+	}))
 }
 
 func (g *gate) Settle(ctx context.Context, settles []regionstore.Settle) ([]regionstore.Outcome, error) {

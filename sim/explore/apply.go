@@ -320,7 +320,7 @@ func (m *model) take(w *world, at, p int, how uint8) bool {
 	for _, q := range got.Parts {
 		process.coming = append(process.coming, part{
 			kind: q.Kind, incarnation: q.Incarnation, generation: q.Generation, free: q.Tokens,
-			deadline: w.processNow.Add(min(q.Remains, lease.ProcessDeadline)),
+			deadline: w.processNow.Add(q.Remains),
 		})
 	}
 	process.sent = w.processNow

@@ -473,3 +473,16 @@ func TestS50Everything(t *testing.T) {
 		t.Error(wrong)
 	}
 }
+
+// Answers to takes that come when their decisions are long over bring tokens
+// that others may spend until the time that counts from before they were asked
+// for. Seen to catch: that time counted from the answer.
+func TestAnswersToTakesComeLate(t *testing.T) {
+	o := small(1, policy.Budget{Contract: perSecond(5000, 5000), Strategy: policy.Static})
+	o.Budgets[0].Regions = allRegions(&o)
+	o.Length, o.MaxAgents = 17*second, 2
+	o.Topology.Regions[0].Agents = 2
+	o.Faults = []sim.Fault{{Kind: sim.StoreUnknown, At: 2500 * ms, For: 500 * ms, Probability: 0.5}}
+	everywhere(&o, sim.Phases{List: []sim.Phase{phase(2*second, 4900, false), phase(3050*ms, 60, false)}})
+	holds(t, o, "", func(c *sim.Coverage) int64 { return c.LateTake })
+}
