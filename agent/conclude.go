@@ -203,7 +203,8 @@ func closedChan() <-chan struct{} {
 // wallet a Sync could fill.
 func (a *attempt) askForMore(short []*lot) {
 	for _, l := range short {
-		if t := l.hint.Trouble.orNone(); !l.down && t.Final == 0 && a.now >= t.AskAfter {
+		missing := l.result.Outcome == regionstore.Missing
+		if t := l.hint.Trouble.orNone(); !l.down && t.Final == 0 && (missing || a.now >= t.AskAfter) {
 			a.ask(l, l.cost)
 		}
 	}
@@ -228,7 +229,7 @@ func (a *attempt) ask(l *lot, cost lease.Tokens) {
 	}
 	e.unlock()
 	if !again {
-		a.d.urgent(Urgent{Budget: l.policy.Name, Cost: cost})
+		a.d.urgent(Urgent{Budget: l.policy.Name, Cost: cost, Missing: l.result.Outcome == regionstore.Missing})
 	}
 }
 

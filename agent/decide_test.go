@@ -451,7 +451,7 @@ func TestEvidenceOfTheLedger(t *testing.T) {
 	if a.Outcome != Unavailable || a.Reason != "no_lease" || b.now-start != 50*time.Millisecond {
 		t.Errorf("without evidence, after %v: %+v", b.now-start, a)
 	}
-	if len(b.urgent) == 0 || b.urgent[0] != (Urgent{"acme/x", 5}) {
+	if len(b.urgent) == 0 || b.urgent[0] != (Urgent{Budget: "acme/x", Cost: 5}) {
 		t.Errorf("urgent: %v", b.urgent)
 	}
 }

@@ -74,6 +74,9 @@ func (o Options) withDefaults() Options {
 type Urgent struct {
 	Budget string
 	Cost   lease.Tokens
+	// Missing is set where the store knows nothing of the budget: then what the
+	// ledger said before was about leases that are gone.
+	Missing bool
 }
 
 // Decider decides checks. It has no goroutine and no timer: where a decision

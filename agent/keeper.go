@@ -42,6 +42,8 @@ const (
 	askSoon    = 40 * time.Millisecond
 	askPart    = 20
 	askAtLeast = 5 * time.Second
+	// askFull is when to look again where all that is planned is held.
+	askFull = time.Second
 
 	// notPlannedDoublings is how often the time to ask again doubles for a kind
 	// that the plan does not hold here at all.
@@ -517,7 +519,7 @@ func (k *Keeper) onUrgent(e Urgent) {
 	w.usedUntil = max(w.usedUntil, k.now+w.usedFor())
 	w.ownUntil = max(w.ownUntil, k.now+usedFor)
 	w.waiting = max(w.waiting, e.Cost)
-	if after := w.askAfter(); k.now < after {
+	if after := w.askAfter(); k.now < after && !e.Missing {
 		if w.phase == resting && (w.due == 0 || w.due > after) {
 			k.schedule(w, after)
 		}

@@ -179,15 +179,19 @@ func (k *Keeper) learnKind(w *ward, s *lease.State) {
 		k.count(SyncEnded)
 	case lease.NotPlanned:
 		k.count(SyncNotPlanned)
+		if s.Short != lease.Enough || s.Holder != "" { // planned, but not to be had yet
+			t.notBefore, *refusals = k.now+k.jitter(min(s.RetryAfter, askAtLeast)), 0
+			return
+		}
 		t.notBefore = k.now + k.jitter(s.RetryAfter<<*refusals)
 		*refusals = min(*refusals+1, notPlannedDoublings)
-		if s.Short != lease.Enough || s.Holder != "" {
-			*refusals = 0 // planned, but not to be had yet
-		}
 	case lease.Active:
 		t.ttl, t.notBefore, *refusals = s.TTL, 0, 0
-		if s.Kind == lease.Lump {
+		switch s.Kind {
+		case lease.Lump:
 			w.keep = s.Keep
+		case lease.Reserve:
+			w.fullReserve = s.Short == lease.Enough
 		}
 		if s.Short == lease.Enough {
 			k.count(SyncActive)
@@ -200,7 +204,8 @@ func (k *Keeper) learnKind(w *ward, s *lease.State) {
 // learnRefusal keeps the ledger's refusal as evidence for denials. Where lumps
 // are planned the lump's counts; elsewhere the share's. A region for which the
 // plan holds nothing at all has its part, unless an earlier lease stands in
-// the way of it.
+// the way of it. An answer without a word on lumps, because they were refused
+// until later, leaves that refusal as it is.
 func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay bool) {
 	noLumps := lump == nil || lump.Status == lease.NotPlanned && lump.Short == lease.Enough
 	var why lease.Shortage
@@ -214,17 +219,23 @@ func (k *Keeper) learnRefusal(w *ward, lump, share *lease.State, standsInTheWay 
 		why, retry = lease.ShareReached, lump.RetryAfter
 	}
 	t := w.trouble.orNone()
+	if lump == nil && why == lease.Enough && t.refused(k.now) && k.now < w.told[lease.Lump-1].notBefore {
+		return
+	}
 	t.Refused, t.Until, t.Retry, t.AskAfter = why, 0, 0, 0
 	if why != lease.Enough {
 		t.Until = k.now + max(retry, refusalFor)
-		again := w.demand.timeFor(askPart, askSoon, askAgain)
+		again := w.askAgain()
 		if retry > 0 {
-			t.Retry, again = k.now+retry, min(retry, askAtLeast)
+			t.Retry, again = k.now+retry, min(max(retry, again), askAtLeast)
 		}
-		t.AskAfter = k.now + k.jitter(max(again, shortestRTT))
+		t.AskAfter = k.now + k.jitter(again)
 	}
 	w.troubled(t)
 }
+
+// askAgain is how long to wait after an answer that brought too little.
+func (w *ward) askAgain() time.Duration { return w.demand.timeFor(askPart, askSoon, askAgain) }
 
 func (w *ward) anyAlive() bool {
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
@@ -244,7 +255,11 @@ func (k *Keeper) onInstalled(e StatesInstalled) {
 		k.fail(w) // the sequence is pending still, and will be answered again
 		return
 	}
+	before := w.view.Row.Leases
 	w.seen(&e.Reply.View, k.now)
+	if grew(&before, &w.view.Row.Leases) {
+		w.urgent, w.waiting = false, 0 // who waits still is heard of again at once
+	}
 	for i, o := range e.Reply.Outcomes {
 		if o == regionstore.OK {
 			w.arrived = true
@@ -261,17 +276,52 @@ func (k *Keeper) onInstalled(e StatesInstalled) {
 // the next look is planned.
 func (k *Keeper) settled(w *ward) {
 	w.failures = 0
+	more := k.unfinished(w)
+	if !more {
+		k.holdOff(w)
+	}
 	w.urgent, w.waiting = false, 0
 	k.tell(w)
 	if k.closing || k.pressing(w) && k.wanted(w) {
 		k.plan(w)
 		return
 	}
-	if k.unfinished(w) {
+	if more {
 		k.again(w)
 		return
 	}
 	k.idle(w)
+}
+
+// grew reports whether any lease came to hold, or to mint, more than before.
+func grew(before, now *[lease.Kinds]regionstore.Lease) bool {
+	for i := range now {
+		b, l := &before[i], &now[i]
+		if l.Granted > b.Granted || l.Beta > b.Beta || l.X.Per != b.X.Per || l.X.Tokens > b.X.Tokens {
+			return true
+		}
+	}
+	return false
+}
+
+// holdOff says when to ask again, where that is later than now: after an answer
+// that brought who asked nothing, and where region and ledger hold for each
+// other what is planned, and no answer would bring more.
+func (k *Keeper) holdOff(w *ward) {
+	if w.missing || w.final {
+		return
+	}
+	from := k.now + askFull
+	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
+		from = min(from, k.growsFrom(w, kind))
+	}
+	if w.urgent {
+		from = max(from, k.now+k.jitter(w.askAgain()))
+	}
+	if t := w.trouble.orNone(); from > max(k.now, t.AskAfter) {
+		t.AskAfter = from
+		w.troubled(t)
+	}
 }
 
 // unfinished reports whether the answer calls for another round at once: a

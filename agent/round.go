@@ -114,6 +114,7 @@ func (k *Keeper) onRowOpened(e RowOpened) {
 		if w.view.Row.Leases[i].Incarnation != before.Leases[i].Incarnation {
 			k.cfg.Stats.Incarnations.Add(1)
 			w.told[i], w.refusals[i] = told{}, 0
+			w.askNow()
 			if lease.Kind(i+1) == lease.Lump {
 				w.keep, w.hold = 0, 0
 			}

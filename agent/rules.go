@@ -18,11 +18,24 @@ func (k *Keeper) worthAsking(w *ward) bool {
 		return false
 	}
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
-		if l := w.lease(kind); l.Incarnation != "" && !l.Ended {
+		if l := w.lease(kind); l.Incarnation != "" && !l.Ended && k.now >= k.growsFrom(w, kind) {
 			return true
 		}
 	}
 	return false
+}
+
+// growsFrom is from when on an answer could give the region more of a kind. A
+// reserve that is as planned never grows by asking; one that is short does.
+func (k *Keeper) growsFrom(w *ward, kind lease.Kind) time.Duration {
+	l := w.lease(kind)
+	switch {
+	case unborn(l) && !l.Pending:
+		return w.told[kind-1].notBefore
+	case kind == lease.Reserve && w.alive(kind) && w.fullReserve:
+		return k.now + askFull
+	}
+	return k.now
 }
 
 // hasToSay reports whether a Sync is due that nobody waits for: the leader's,
@@ -246,6 +259,10 @@ func (k *Keeper) low(w *ward) lease.Tokens {
 
 // idle ends a round with nothing more to do, and plans the next look.
 func (k *Keeper) idle(w *ward) {
+	if w.urgent && !w.missing && !w.final { // it was not worth asking
+		k.holdOff(w)
+		k.tell(w)
+	}
 	w.urgent = false
 	if w.final {
 		k.sleep(w, 0)

@@ -47,6 +47,8 @@ type ward struct {
 	hinted bool
 	// ended is set once, on shutdown, the ward has nothing more to close.
 	ended bool
+	// fullReserve is set while the reserve share is all that is planned.
+	fullReserve bool
 	// refusals is how often in a row a kind was not planned, notPlannedDoublings
 	// at most.
 	refusals [lease.Kinds]uint8
@@ -120,6 +122,13 @@ func (w *ward) troubled(t Trouble) {
 
 // askAfter is before when asking the ledger again is useless.
 func (w *ward) askAfter() time.Duration { return w.trouble.orNone().AskAfter }
+
+// askNow forgets that asking was useless: it was for leases that are no more.
+func (w *ward) askNow() {
+	t := w.trouble.orNone()
+	t.AskAfter = 0
+	w.troubled(t)
+}
 
 // extendEarly is how much of a lease's ttl must be left, at least, when it is
 // extended; jitter is added so that many leases do not ask in one instant.

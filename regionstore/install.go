@@ -57,11 +57,15 @@ func answers(l *Lease, st *lease.State) bool {
 }
 
 // remember takes note that the ledger holds no row for this lease, and of what
-// stands in its way. The next sequence goes on under the same incarnation; a
-// closed one has nothing left to say.
+// stands in its way: where it was told of a lost share and names none, that one
+// has ended. The next sequence goes on under the same incarnation; a closed one
+// has nothing left to say.
 func (l *Lease) remember(holder lease.Incarnation) {
-	if holder != "" && holder != l.Incarnation {
+	switch {
+	case holder != "" && holder != l.Incarnation:
 		l.Lost = holder
+	case holder == "" && l.Sent.Regrant == l.Lost:
+		l.Lost = ""
 	}
 	l.Ended = l.Closed
 }

@@ -35,10 +35,10 @@ func (s Step) renew(row *Row, localNonce string) {
 }
 
 // lost names the share that the ledger may still count for a void row: the
-// one it held, or, if nothing was ever asked for that one, an earlier one. If
+// one it held or, as nothing was heard yet, may hold; else an earlier one. If
 // this guess is wrong, the ledger's answer names the right one as Holder.
 func (l *Lease) lost() lease.Incarnation {
-	if l.Seq > 0 && !l.Ended {
+	if !l.Ended && (l.Deadline != 0 || l.Pending) {
 		return l.Incarnation
 	}
 	return l.Lost

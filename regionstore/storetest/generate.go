@@ -218,7 +218,9 @@ func (g *generator) state(r lease.Report) lease.State {
 	case p < 4:
 		st.Status = lease.Ended
 	case p < 10:
-		st.Status, st.Holder = lease.NotPlanned, lease.Incarnation(g.nonce())
+		if st.Status = lease.NotPlanned; g.chance(50) {
+			st.Holder = lease.Incarnation(g.nonce())
+		}
 	case p < 14:
 		st.TTL = oneOf(g, someTimes)
 	}

@@ -71,6 +71,12 @@ func testVoid(w *wallet) {
 	w.s.Save()
 	w.s.Restore("fourth")
 	equal(w, "lost of what was never begun", w.open().View.Row.Leases[0].Lost, "reserve2")
+	st := active(w.begin(lease.Reserve), 0)
+	st.Status, st.Holder = lease.NotPlanned, "reserve3"
+	w.install(st)
+	w.s.Save()
+	w.s.Restore("fifth")
+	equal(w, "lost of what was not granted", w.open().View.Row.Leases[0].Lost, "reserve3")
 }
 
 func testOpen(w *wallet) {

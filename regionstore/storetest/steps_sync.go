@@ -213,6 +213,20 @@ func testInstallEnds(w *wallet) {
 	st.Status, st.Holder = lease.NotPlanned, r.Incarnation
 	w.install(st)
 	equal(w, "lost", w.lease(lease.Paced).Lost, "paced0")
+
+	// Nothing stands in the way any more, says the answer to who named it.
+	st = active(w.begin(lease.Paced), 0)
+	st.Status = lease.NotPlanned
+	w.install(st)
+	equal(w, "lost, unsaid", w.lease(lease.Paced).Lost, "paced0")
+	st = active(w.beginWith(0, in).Report, 0)
+	st.Status = lease.NotPlanned
+	w.install(st)
+	equal(w, "lost, once it has ended", w.lease(lease.Paced).Lost, "")
+	st = active(w.begin(lease.Paced), 0)
+	st.Status, st.Holder = lease.NotPlanned, "paced0"
+	w.install(st)
+	equal(w, "lost", w.lease(lease.Paced).Lost, "paced0")
 	w.share(lease.Paced, 1, 1, 1)
 	equal(w, "lost, once granted", w.lease(lease.Paced).Lost, "")
 }

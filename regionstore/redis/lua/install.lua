@@ -33,7 +33,11 @@ local function install_one()
     return OK
   end
   if status == NOT_PLANNED then
-    if holder ~= '' and holder ~= l[INC] then l[LOST] = holder end
+    if holder ~= '' and holder ~= l[INC] then
+      l[LOST] = holder
+    elseif holder == '' and sent(l)[SENT_REGRANT] == l[LOST] then
+      l[LOST] = ''
+    end
     l[OVER] = l[CLOSED]
     return OK
   end

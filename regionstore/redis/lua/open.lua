@@ -10,7 +10,7 @@ local local_nonce = name()
 local function lost(row, kind)
   local l = row and is_share(kind) and lease(row, kind)
   if not l then return '' end
-  if l[SEQ] > 0 and not l[OVER] then return l[INC] end
+  if not l[OVER] and (l[DEADLINE] ~= 0 or l[PENDING]) then return l[INC] end
   return l[LOST]
 end
 

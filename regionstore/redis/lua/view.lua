@@ -57,7 +57,7 @@ end
 
 -- what was sent last: seq, used, returned, x, its period, beta, prefetched,
 -- closed, want, regrant, granted
-local SENT_USED, SENT_RETURNED, SENT_CLOSED, SENT_LAST = 2, 3, 8, 11
+local SENT_USED, SENT_RETURNED, SENT_CLOSED, SENT_REGRANT, SENT_LAST = 2, 3, 8, 10, 11
 
 local function sent(l)
   if l[SENT] == '' then return {0, 0, 0, 0, 0, 0, 0, false, 0, '', 0} end
