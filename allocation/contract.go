@@ -106,8 +106,9 @@ func (s *step) recontract(p *Pool, before policy.Contract) {
 
 // setUnit puts a rate on the pool and converts what is counted in its unit.
 // Counts round up, so the sum of x may stand above the rate by less than one
-// per share until they next shrink. A rate of zero keeps the unit, for the
-// shares that are still to shrink.
+// per share until they next shrink. What regions mint does not: what they are
+// told rounds down. A rate of zero keeps the unit, for the shares that are still
+// to shrink.
 func (s *step) setUnit(p *Pool, rate lease.Rate) {
 	if rate.Per == 0 {
 		rate.Per = p.Rate.Per
@@ -125,7 +126,7 @@ func (s *step) setUnit(p *Pool, rate lease.Rate) {
 		}
 		s.accrue(l)
 		l.X = lease.Rate{Tokens: l.X, Per: old}.In(rate.Per, true).Tokens
-		l.ToldX = lease.Rate{Tokens: l.ToldX, Per: old}.In(rate.Per, true).Tokens
+		l.ToldX = lease.Rate{Tokens: l.ToldX, Per: old}.In(rate.Per, false).Tokens
 		l.MintCarry = 0
 		p.X += l.X
 	}

@@ -332,3 +332,44 @@ func TestSweepWaitsForRawTime(t *testing.T) {
 		t.Errorf("the next window did not begin: %+v", d.s.Pools)
 	}
 }
+
+// A change of unit at the same rate lets nobody mint more: while the counts,
+// which it rounds up, stand above the rate, what regions are told is rounded
+// down, replays too. Once they have all heard, the pool mints what that left.
+//
+// Seen to catch: telling what is counted, which goes on for as long as the plan
+// leaves the shares alone.
+func TestAChangeOfUnitRaisesNoShare(t *testing.T) {
+	regions := []string{"a", "b", "c"}
+	xs := []lease.Tokens{20_001, 20_002, 19_997} // a minute: 333.35, 333.37 and 333.28 a second
+	d := newDesk(t, bucket(60_000, 600, policy.Static), reserve("a", xs[0], 100), reserve("b", xs[1], 100), reserve("c", xs[2], 100))
+	d.set(func(b *policy.Budget) { b.Contract.Rate.Per = time.Minute })
+	for i, r := range regions {
+		if st := d.sync(r, share(lease.Incarnation("s"+r), 1, 0, 0)); st.X.Tokens != xs[i] {
+			t.Fatalf("%s holds %v", r, st.X)
+		}
+	}
+	d.set(func(b *policy.Budget) { b.Contract.Rate = lease.Rate{Tokens: 1000, Per: time.Second} })
+	for i := range d.plan {
+		d.plan[i].Reserve.X = 334
+	}
+	sum := lease.Tokens(0)
+	for i, r := range regions {
+		rep := share(lease.Incarnation("s"+r), 1, 0, 0)
+		replay := d.sync(r, rep)
+		rep.Seq, rep.Beta, rep.X = 2, 100, lease.Rate{Tokens: xs[i], Per: time.Minute}
+		st := d.sync(r, rep)
+		if replay.X.Tokens > 333 || st.X.Tokens > 333 {
+			t.Errorf("%s holds %d a minute, and is told %v in a replay, then %v", r, xs[i], replay.X, st.X)
+		}
+		sum += st.X.Tokens
+	}
+	for _, r := range regions {
+		rep := share(lease.Incarnation("s"+r), 3, 0, 100)
+		rep.X = lease.Rate{Tokens: 333, Per: time.Second}
+		d.sync(r, rep)
+	}
+	if p := d.pool(); sum > 1000 || p.X > p.Rate.Tokens {
+		t.Errorf("told %d together, counted %d of %d", sum, p.X, p.Rate.Tokens)
+	}
+}

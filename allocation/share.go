@@ -120,14 +120,20 @@ func (s *step) closeShare(l *Lease, r *lease.Report) {
 
 // growShare grants of the plan what fits beside what is counted already. What
 // the plan cuts is only told: it stays counted until the region says that it
-// holds less. empty grants no tokens with the cap.
+// holds less. While the counts stand above the rate no region is told more than
+// before, since counts that a change of unit rounded up are more than it holds.
+// empty grants no tokens with the cap.
 func (s *step) growShare(l *Lease, plan Share, empty bool) {
 	p := s.poolOf(l)
 	if mutant.On(mutant.RecallCountedAtSend) {
 		s.setX(l, min(l.X, plan.X))
 		s.shrinkBeta(l, min(l.Beta, plan.Beta))
 	}
-	more := min(plan.X-l.X, p.Rate.Tokens-p.X)
+	told, most := lease.MaxTokens, p.Rate.Tokens-p.X
+	if most < 0 {
+		told = l.ToldX
+	}
+	more := min(plan.X-l.X, most)
 	if mutant.On(mutant.XAboveR) {
 		more = plan.X - l.X
 	}
@@ -135,7 +141,7 @@ func (s *step) growShare(l *Lease, plan Share, empty bool) {
 		s.setX(l, l.X+more)
 	}
 	s.growBeta(l, plan.Beta-l.Beta, empty)
-	l.ToldX, l.ToldBeta = min(l.X, plan.X), min(l.Beta, plan.Beta)
+	l.ToldX, l.ToldBeta = min(l.X, plan.X, told), min(l.Beta, plan.Beta)
 }
 
 // growBeta raises a share's cap by up to more. Where the pool's own tokens
