@@ -213,7 +213,7 @@ func (m *model) suspension() Cause {
 	if m.deploy.Suspended > 0 {
 		c.Zero = "do not suspend the machines that agents run on"
 	}
-	c.Assumption = "prefetch of a process: " + why + "; no decision over several slots of the store is under way in it"
+	c.Assumption = "prefetch of a process: " + why + "; no decision is under way in it that puts its cost aside: over several slots of the store, or while one of its budgets asks the local allowance"
 	return c
 }
 

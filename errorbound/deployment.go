@@ -21,8 +21,11 @@ type Deployment struct {
 	AgentsPerRegion int
 	// Prefetch is the most tokens of one budget that one process holds; 0 takes
 	// the agent's own rule: an eighth of what the wallet may hold, nothing for
-	// contracts below 100 tokens. Decisions over several store slots put tokens
-	// aside beside that.
+	// contracts below 100 tokens. Decisions over several store slots, or of which
+	// one budget asks the local allowance while others have their tokens, put their
+	// costs aside beside that while they are under way: of shares, processes never
+	// have more than lease.PrefetchLimit of the cap, of lumps what there is. Where
+	// machines are suspended, declare it with the largest such costs.
 	Prefetch lease.Tokens
 	// Suspended is the most processes whose machines stand still, their clocks
 	// with them, and go on within one window or less than

@@ -23,6 +23,10 @@
 // last room into a share while the pool has a remainder, but the share is then
 // emptier by at least a token, and at the next later instant the pool is full.
 //
+// A change of a rate's unit rounds too: what the ledger counts of shares rounds
+// up, and may stand above the rate until regions have heard of it, while what they
+// are told, and so what is minted, rounds down. It adds nothing.
+//
 // Clocks are read in whole ticks of a microsecond. A window may begin just before
 // the next tick and end with one, so that a tick more is minted for than has
 // passed. That is the cause Rounding: a token, where the rate is not above one
