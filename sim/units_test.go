@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/policy"
 )
 
 func TestEventsComeInOrder(t *testing.T) {
@@ -283,5 +284,29 @@ func TestInterruptedRunSaysWhatIsFinished(t *testing.T) {
 	r, err := Run(ctx, o)
 	if err != nil || r.Done <= 0 || r.Done >= o.Length || r.Total.Offered == 0 {
 		t.Errorf("done %v of %v, %v", r.Done, o.Length, err)
+	}
+}
+
+// A rate that is written in another unit admits no more than before: what regions
+// mint is rounded down where their shares' counts round up. Seen to catch, of the
+// ledger: telling regions what is counted, which is 45 tokens in these 40 seconds.
+func TestAnotherUnitOfTheSameRateAdmitsNoMore(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		o := smallRun()
+		o.Seed, o.Length = seed, 40*time.Second
+		o.Budgets[0].Contract = policy.Contract{Rate: lease.Rate{Tokens: 60_000, Per: time.Minute}, Burst: 20}
+		to := o.Budgets[0]
+		to.Contract.Rate = lease.Rate{Tokens: 1000, Per: time.Second}
+		o.Changes = []Change{{At: 10 * time.Second, Apply: []policy.Budget{to}}}
+		o.Workloads = nil
+		for i, r := range o.Topology.Regions {
+			o.Workloads = append(o.Workloads, Workload{Name: r.Name, Region: r.Name, Budgets: []string{"t/a"}, Pattern: Constant{PerSecond: []float64{1800, 1301, 1003}[i]}})
+		}
+		o.Windows = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second}
+		b := run(t, o).Budgets[0]
+		t.Logf("seed %d: over %d, used %.2f %%", seed, b.Any.Over, 100*b.Utilisation())
+		if b.Any.Over > 0 {
+			t.Errorf("%d above the contract: %v", b.Any.Over, b.Causes)
+		}
 	}
 }
