@@ -244,6 +244,19 @@ func TestLateReturnsCreditAnOpenWindow(t *testing.T) {
 	}
 }
 
+// A quota's lump that is smaller than what is wanted is a piece, and no reason to
+// deny anybody while the pool has more for all.
+func TestAPieceOfAQuotaIsNoShortage(t *testing.T) {
+	for _, s := range []policy.Strategy{policy.Static, policy.Dynamic} {
+		d := newDesk(t, quota(100_000, s, policy.Region{Name: "us", Weight: 1}))
+		reply := d.item("us", lease.Item{Leases: []lease.Report{lump("a", 1, 50_000)}, Waiting: 1, Demand: 1})
+		st := reply.Leases[0]
+		if st.Status != lease.Active || st.Granted <= 0 || st.Granted >= 50_000 || st.Short != lease.Enough {
+			t.Errorf("%s: %+v", s, st)
+		}
+	}
+}
+
 // A static quota grants pieces until the region's part is reached, store lost
 // or not.
 func TestStaticQuotaStopsAtThePart(t *testing.T) {
