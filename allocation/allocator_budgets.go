@@ -123,7 +123,7 @@ func (a *Allocator) apply(ctx context.Context, names []string, change func(i int
 // distinct refuses too many names, and one that stands twice.
 func distinct(names []string) error {
 	if len(names) > maxApply {
-		return lease.Errorf(lease.Invalid, "budgets", "has %d budgets, at most %d are allowed", len(names), maxApply)
+		return lease.Errorf(lease.Invalid, "budgets", "has %d budgets, at most %d are allowed at a time: apply them in parts", len(names), maxApply)
 	}
 	seen := make(map[string]int, len(names))
 	for i, name := range names {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,12 +114,32 @@ func (f *flags) check(cmd *cobra.Command) error {
 	switch {
 	case policy.CheckName(f.region) != "":
 		return cli.Usagef("--region %s", policy.CheckName(f.region))
+	case badAddress(f.allocator) != nil:
+		return cli.Usagef("--allocator: %w", badAddress(f.allocator))
 	case f.tokenFile == "" && f.token() == "" && !f.insecure:
 		return cli.Usagef("--token-file or %s is required (or --insecure, for an allocator that needs no token)", tokenVariable)
 	case f.maxAgents < 1 || f.storeDeadline <= 0 || f.redisTimeout <= 0:
 		return cli.Usagef("--max-agents must be at least 1, and --store-deadline and --redis-timeout above 0")
 	case c.DriftPPM < 0 || c.DriftPPM > 500_000 || c.BackStep < 0 || c.Quantum < 0:
 		return cli.Usagef("clock bounds must not be negative, nor the drift above 500000 ppm")
+	}
+	return nil
+}
+
+// badAddress says what is wrong with a list of addresses; nil for nothing. What
+// has a slash is a target of gRPC's own, as unix:///run/ration is.
+func badAddress(list string) error {
+	for addr := range strings.SplitSeq(list, ",") {
+		if strings.Contains(addr, "/") {
+			continue
+		}
+		host, port, err := net.SplitHostPort(addr)
+		if err == nil && (host == "" || port == "") {
+			err = fmt.Errorf("%q needs a host and a port", addr)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -61,6 +61,8 @@ func TestUsageErrorsExit2(t *testing.T) {
 		{"", "--region is required (or RATION_REGION)"},
 		{"--region us", "--allocator is required"},
 		{"--region us --allocator x:1", "--redis-url is required"},
+		{"--region us --redis-url redis://x --allocator nowhere", "--allocator: address nowhere: missing port"},
+		{"--region us --redis-url redis://x --allocator x:1,:7700", "--allocator: \":7700\" needs a host"},
 		{good, "--token-file or RATION_TOKEN is required"},
 		{good + "--token-file /absent", "/absent"},
 		{good + "--insecure --tls-cert x", "go together"},
