@@ -262,7 +262,7 @@ type TakeRequest struct {
 	// returned an error because its context ended: only whoever is called knows of
 	// the tokens in it. A store may drop late replies instead; their tokens age
 	// out. Late must not block, nor call the store.
-	Late func(TakeReply)
+	Late func(TakeReply) `json:"-"`
 }
 
 // TakeReply is the outcome of a TakeRequest.
