@@ -108,16 +108,16 @@ func (d *Decider) decideHere(c *Check, matched []*entry, now time.Duration) (Ans
 	return d.fromPockets(matched, c, now)
 }
 
-// never refuses what the contract could never grant.
+// never refuses what the contract, or the region's part of it, could never
+// grant.
 func (d *Decider) never(e *entry, cost lease.Tokens, now time.Duration) (Answer, bool) {
 	b := e.policy.Load()
-	limit := b.Contract.Limit()
-	if max(cost, 1) <= limit {
+	if max(cost, 1) <= b.most {
 		return Answer{}, false
 	}
 	a := d.answer(e, now, 0)
 	a.Outcome, a.Mode, a.Never, a.Reason = Denied, FromMemory, true, reasonNever
-	if limit <= 0 {
+	if b.Contract.Limit() <= 0 {
 		a.Reason = lease.LimitZero.String()
 	}
 	return a, true

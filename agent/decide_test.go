@@ -280,7 +280,9 @@ func TestAnswersThatNeedNoTokens(t *testing.T) {
 	zero.Contract.Burst = 0
 	gone := lumps("acme/gone")
 	gone.Deleted = true
-	b := newBench(t, lumps("acme/x"), zero, gone)
+	part := bucket("acme/part", 1000, 1000, policy.Static)
+	part.Regions = []policy.Region{{Name: "eu", Weight: 2}, {Name: "us", Weight: 3}}
+	b := newBench(t, lumps("acme/x"), zero, gone, part)
 	for name, c := range map[string]struct {
 		check  Check
 		want   Outcome
@@ -290,6 +292,8 @@ func TestAnswersThatNeedNoTokens(t *testing.T) {
 		"unmatched": {Check{Descriptors: []Descriptor{{"no", "body"}}, Cost: 1}, Allowed, "no_budget_matched", false},
 		"deleted":   {Check{Descriptors: []Descriptor{{"budget", "acme/gone"}}, Cost: 1}, Allowed, "no_budget_matched", false},
 		"never":     {named(1001, "acme/x"), Denied, "never", true},
+		"part":      {named(601, "acme/part"), Denied, "never", true},
+		"in part":   {named(600, "acme/part"), Unavailable, "no_lease", false},
 		"zero":      {named(1, "acme/zero"), Denied, "limit_zero", true},
 		"peek zero": {named(0, "acme/zero"), Denied, "limit_zero", true},
 		"no row":    {named(1, "acme/x"), Unavailable, "no_lease", false},

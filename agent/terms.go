@@ -6,6 +6,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -33,6 +34,9 @@ type limits struct {
 	planned bool
 	// regions is how many the budget names, 0 for all there are.
 	regions int
+	// most is the largest cost that this region could ever admit at once: its part
+	// of a static limit, or the whole one.
+	most lease.Tokens
 }
 
 // termsMaker makes terms for one region. The zero value works.
@@ -49,7 +53,7 @@ func (m *termsMaker) terms(b *policy.Budget) *terms {
 	t := &terms{Name: b.Name, Version: b.Version, limits: m.share(limits{
 		Contract: b.Contract, TTL: b.TTL, ShareTTL: b.ShareTTL,
 		OnFailure: b.OnFailure, OnStoreLoss: b.OnStoreLoss, Wait: b.Wait, Deleted: b.Deleted,
-		planned: planned(b, m.region), regions: len(b.Regions),
+		planned: planned(b, m.region), regions: len(b.Regions), most: most(b, m.region),
 	})}
 	if len(b.Match) > 0 {
 		t.pairs = make([]Descriptor, 0, len(b.Match))
@@ -102,6 +106,19 @@ func merged(old, renewed []*terms) []*terms {
 
 // planned reports whether a region holds a share of the budget whether or not
 // anybody asks.
+func most(b *policy.Budget, region string) lease.Tokens {
+	limit := b.Contract.Limit()
+	if b.Strategy != policy.Static {
+		return limit
+	}
+	for i := range b.Regions {
+		if b.Regions[i].Name == region {
+			return b.Part(i, limit)
+		}
+	}
+	return limit
+}
+
 func planned(b *policy.Budget, region string) bool {
 	if b.Deleted || b.Contract.IsQuota() {
 		return false
