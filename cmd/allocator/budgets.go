@@ -32,7 +32,7 @@ func budgetsCommand(env environment) *cobra.Command {
 			"allocator budgets diff -f budgets.yaml --database-url postgres://ration@db/ration",
 			"allocator budgets apply -f budgets.yaml --database-url postgres://ration@db/ration"),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: cli.Group,
 	}
 	t.db.flags(cmd)
 	t.deployment = deploymentFlags(cmd)

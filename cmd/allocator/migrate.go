@@ -20,7 +20,7 @@ func migrateCommand() *cobra.Command {
 			"allocator migrate up --database-url postgres://ration@db/ration",
 			"allocator migrate status --database-url postgres://ration@db/ration"),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: cli.Group,
 	}
 	db.flags(cmd)
 	cmd.AddCommand(migrateUp(&db), migrateDown(&db), migrateStatus(&db))

@@ -67,7 +67,11 @@ func (o *outage) look(log *slog.Logger, down bool) {
 	case f == nil:
 	case down && !o.told:
 		o.told = true
-		log.Warn(o.what+" does not answer", "error", f.err)
+		problem := " does not answer"
+		if lease.CodeOf(f.err) == lease.Unauthenticated {
+			problem = " refuses the token"
+		}
+		log.Warn(o.what+problem, "error", f.err)
 	case o.told && o.last() == nil && o.now()-f.at >= calm:
 		o.told = false
 		log.Info(o.what + " answers again")

@@ -51,11 +51,24 @@ func ApplyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 // Required returns a usage error for the first of the flags that is empty.
 func Required(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() == f.DefValue && !f.Changed {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() == f.DefValue {
 			return Usagef("--%s is required (or %s)", name, EnvName(name))
 		}
 	}
 	return nil
+}
+
+// Group is what a command does that only has commands: it shows them, and fails,
+// so that a script that forgot which does not go on.
+func Group(cmd *cobra.Command, _ []string) error {
+	_ = cmd.Help()
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return Usagef("%s needs one of its commands: %s", cmd.CommandPath(), strings.Join(names, ", "))
 }
 
 // Examples indents the lines of an example block.
