@@ -315,7 +315,7 @@ func (k *Keeper) holdOff(w *ward) {
 	for kind := lease.Reserve; kind <= lease.Lump; kind++ {
 		from = min(from, k.growsFrom(w, kind))
 	}
-	if w.urgent {
+	if w.urgent && w.budget.Wait == 0 { // else the ledger holds what it cannot serve yet
 		from = max(from, k.now+k.jitter(w.askAgain()))
 	}
 	if t := w.trouble.orNone(); from > max(k.now, t.AskAfter) {

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ration-dev/ration/internal/cli"
 	"github.com/ration-dev/ration/lease"
@@ -32,6 +35,23 @@ func TestExitCodes(t *testing.T) {
 		if got := cli.Code(c.err); got != c.code {
 			t.Errorf("%v: exit %d, want %d", c.err, got, c.code)
 		}
+	}
+}
+
+// A command that only has commands fails without one, and a required flag that is
+// empty is as good as none.
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	var out bytes.Buffer
+	cmd := &cobra.Command{Use: "x", RunE: cli.Group, SilenceErrors: true, SilenceUsage: true}
+	cmd.AddCommand(&cobra.Command{Use: "up", Run: func(*cobra.Command, []string) {}})
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{})
+	if err := cmd.Execute(); cli.Code(err) != cli.BadUsage || !strings.Contains(err.Error(), "x needs one of its commands: ") || !strings.Contains(out.String(), "up") {
+		t.Errorf("%v, %s", err, out.String())
+	}
+	cmd.Flags().String("url", "", "")
+	if err := cmd.ParseFlags([]string{"--url", ""}); err != nil || cli.Code(cli.Required(cmd, "url")) != cli.BadUsage {
+		t.Errorf("an empty flag: %v", err)
 	}
 }
 
