@@ -34,8 +34,8 @@ type limits struct {
 	planned bool
 	// regions is how many the budget names, 0 for all there are.
 	regions int
-	// most is the largest cost that this region could ever admit at once: its part
-	// of a static limit, or the whole one.
+	// most is the largest cost that this region could ever admit: its part of a
+	// static limit, or the whole one.
 	most lease.Tokens
 }
 
@@ -104,8 +104,7 @@ func merged(old, renewed []*terms) []*terms {
 	return append(all, old...)
 }
 
-// planned reports whether a region holds a share of the budget whether or not
-// anybody asks.
+// most is the largest cost that a region could ever admit at once.
 func most(b *policy.Budget, region string) lease.Tokens {
 	limit := b.Contract.Limit()
 	if b.Strategy != policy.Static {
@@ -119,6 +118,8 @@ func most(b *policy.Budget, region string) lease.Tokens {
 	return limit
 }
 
+// planned reports whether a region holds a share of the budget whether or not
+// anybody asks.
 func planned(b *policy.Budget, region string) bool {
 	if b.Deleted || b.Contract.IsQuota() {
 		return false

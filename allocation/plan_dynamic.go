@@ -140,14 +140,14 @@ func (d *dynamicPlan) pace() float64 {
 	inventory := float64(d.ceiling)
 	caps := pacedLeast*inventory + pacedMore*min(flight, inventory)
 	for i, r := range d.regions {
-		part, above, least := onTheWay, paceAbove, 1.0
+		far, above, least := onTheWay, paceAbove, 1.0
 		if r.paced {
 			above, least = unpaceBelow, 0.7
 		}
 		if d.tiny() {
-			part, above = flight, paceTiny
+			far, above = flight, paceTiny
 		}
-		if part <= above*float64(d.ceiling) || d.inFlight(i) < least {
+		if far <= above*float64(d.ceiling) || d.inFlight(i) < least {
 			continue
 		}
 		share := 0.5*math.Sqrt(d.perSec[i])/roots + 0.5/float64(max(1, d.active))

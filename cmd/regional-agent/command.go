@@ -110,12 +110,13 @@ func (f *flags) check(cmd *cobra.Command) error {
 	if err := cli.Required(cmd, "region", "allocator", "redis-url"); err != nil {
 		return err
 	}
+	if err := checkAddresses(f.allocator); err != nil {
+		return cli.Usagef("--allocator: %w", err)
+	}
 	c := f.clocks
 	switch {
 	case policy.CheckName(f.region) != "":
 		return cli.Usagef("--region %s", policy.CheckName(f.region))
-	case badAddress(f.allocator) != nil:
-		return cli.Usagef("--allocator: %w", badAddress(f.allocator))
 	case f.tokenFile == "" && f.token() == "" && !f.insecure:
 		return cli.Usagef("--token-file or %s is required (or --insecure, for an allocator that needs no token)", tokenVariable)
 	case f.maxAgents < 1 || f.storeDeadline <= 0 || f.redisTimeout <= 0:
@@ -126,9 +127,9 @@ func (f *flags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// badAddress says what is wrong with a list of addresses; nil for nothing. What
-// has a slash is a target of gRPC's own, as unix:///run/ration is.
-func badAddress(list string) error {
+// checkAddresses looks at a list of host:port. What has a slash is a target of
+// gRPC's own, as unix:///run/ration is.
+func checkAddresses(list string) error {
 	for addr := range strings.SplitSeq(list, ",") {
 		if strings.Contains(addr, "/") {
 			continue

@@ -48,7 +48,8 @@ func ApplyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	return failed
 }
 
-// Required returns a usage error for the first of the flags that is empty.
+// Required returns a usage error for the first of the flags that is as by default,
+// which of those that are required is empty.
 func Required(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Value.String() == f.DefValue {
