@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -85,5 +86,34 @@ func TestDynamicPlanGoals(t *testing.T) {
 				t.Errorf("%.2f %% of the ideal bucket's, the goal is %v", used, c.least)
 			}
 		})
+	}
+}
+
+// While one region lacks rate, another whose demand is met does not sit on a
+// full cap: it spends of it, and mints less meanwhile. Once nobody lacks rate,
+// the cap fills again. Seen to catch: a region that asks for all of its demand,
+// with 0.77 of its cap full while the crowd lasts.
+func TestARegionWithEnoughSpendsItsCapDown(t *testing.T) {
+	w := newWorld(t, 1)
+	w.apply(bucket("acme/x", 1000, 1000, policy.Dynamic, "hot", "cold"))
+	const calm, crowd, end = 10 * time.Second, 30 * time.Second, 50 * time.Second
+	hot, cold := w.agent(w.region("hot", 80*time.Millisecond)), w.region("cold", 80*time.Millisecond)
+	hot.load("acme/x", 300, end)
+	w.after(calm, func() { hot.load("acme/x", 1500, crowd) })
+	w.agent(cold).load("acme/x", 200, end)
+	// full is how full the cap is on average in the ten seconds before until.
+	full := map[time.Duration]float64{}
+	for _, until := range []time.Duration{calm, crowd, end} {
+		for at := until - 10*time.Second; at < until; at += time.Second {
+			w.after(at+time.Second/2, func() {
+				v := cold.store.Peek("acme/x")
+				beta := v.Row.Leases[lease.Paced-1].Beta
+				full[until] += float64(v.Live[lease.Paced-1]) / float64(max(1, beta)) / 10
+			})
+		}
+	}
+	w.run(end)
+	if full[calm] < 0.7 || full[crowd] > 0.6 || full[end] < 0.7 {
+		t.Errorf("caps are full to %.2f before the crowd, %.2f in it and %.2f after it", full[calm], full[crowd], full[end])
 	}
 }

@@ -190,6 +190,8 @@ func (k *Keeper) learnKind(w *ward, s *lease.State) {
 		switch s.Kind {
 		case lease.Lump:
 			w.keep = s.Keep
+		case lease.Paced:
+			w.keepPaced = s.Keep
 		case lease.Reserve:
 			w.fullReserve = s.Short == lease.Enough
 		}

@@ -302,7 +302,7 @@ func (k *Keeper) again(w *ward) {
 func (k *Keeper) compose(w *ward, reply *regionstore.BeginReply) bool {
 	w.seen(&reply.View, k.now)
 	item := &lease.Item{
-		Budget: w.budget.Name, Demand: w.demand.rate, DemandTotal: w.view.Row.DemandTotal,
+		Budget: w.budget.Name, Demand: w.asked(), DemandTotal: w.view.Row.DemandTotal,
 		RTT: k.measuredRTT(),
 	}
 	if w.budget.Wait > 0 || w.trouble.orNone().refused(k.now) {

@@ -141,7 +141,7 @@ func (k *Keeper) figuresToSay(w *ward) bool {
 	if w.demandMoved() {
 		return true
 	}
-	return since >= k.beat(w) && (l.Used > l.Sent.Used || w.demand.rate != w.sentDemand)
+	return since >= k.beat(w) && (l.Used > l.Sent.Used || w.asked() != w.sentDemand)
 }
 
 // pressing reports whether there is news that moves tokens or rate between
@@ -154,10 +154,12 @@ func (k *Keeper) pressing(w *ward) bool {
 	return w.demandMoved() || k.now < w.scarce && (lump.Returned > lump.Sent.Returned || smaller(paced))
 }
 
-// demandMoved reports whether demand left the noise around what was said last.
+// demandMoved reports whether what is asked for left the noise around what was
+// said last.
 func (w *ward) demandMoved() bool {
-	moved := math.Abs(w.demand.rate - w.sentDemand)
-	return moved > 0.1*max(w.demand.rate, w.sentDemand)+2*w.demand.noise()
+	asked := w.asked()
+	moved := math.Abs(asked - w.sentDemand)
+	return moved > 0.1*max(asked, w.sentDemand)+2*w.demand.noise()
 }
 
 // beat is the heartbeat of a budget in use: max(1 s, min(ttl/3, 1/rate)), and
@@ -222,7 +224,20 @@ func (k *Keeper) want(w *ward) lease.Tokens {
 	return min(want+counted(w.lease(lease.Lump)), lease.MaxTokens)
 }
 
-// cutSelf lowers a paced share that stands above its demand: the region cuts
+// spendDown is the part of its demand that a region takes out of its share's
+// balance, not out of the rate, while the ledger wants the balance lower.
+const spendDown = 0.2
+
+// asked is the rate that the region asks for: its demand, or less of it while
+// its paced share holds more than the ledger wants to lie there.
+func (w *ward) asked() float64 {
+	if w.alive(lease.Paced) && w.keepPaced > 0 && w.held[lease.Paced-1] > w.keepPaced {
+		return (1 - spendDown) * w.demand.rate
+	}
+	return w.demand.rate
+}
+
+// cutSelf lowers a paced share that stands above what is asked for: the region cuts
 // itself, which saves the round trip of a recall. While nobody lacks tokens the
 // plan spares a share a tenth, with which it fills up again.
 func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
@@ -231,10 +246,10 @@ func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 	if k.now < w.scarce {
 		enough = 0.95
 	}
-	if !w.alive(lease.Paced) || w.demand.rate >= enough*l.X.PerSecond() {
+	if !w.alive(lease.Paced) || w.asked() >= enough*l.X.PerSecond() {
 		return
 	}
-	in.LowerX = lease.Rate{Tokens: clampTokens(1.02 * w.demand.rate * l.X.Per.Seconds()), Per: l.X.Per}
+	in.LowerX = lease.Rate{Tokens: clampTokens(1.02 * w.asked() * l.X.Per.Seconds()), Per: l.X.Per}
 	in.Supersede = true
 }
 

@@ -76,6 +76,9 @@ type ward struct {
 	// keep is what the ledger said last that the lump may keep, and hold what was
 	// granted of it and not yet used or returned, as of the answer.
 	keep, hold lease.Tokens
+	// keepPaced is what the ledger said last that the paced share may keep, 0 if
+	// this process has heard nothing yet.
+	keepPaced lease.Tokens
 	// trouble is nil for none, and never changed.
 	trouble *Trouble
 	// sentAt, sentDemand and sentVersion are of the last item that was answered.

@@ -94,6 +94,9 @@ func (s *step) renewShare(l *Lease, plan Target) {
 func (s *step) finishShare(l *Lease, share Share, ttl time.Duration) {
 	s.extend(l, ttl)
 	l.Keep, l.Short, l.RetryAfter = lease.MaxTokens, lease.Enough, 0
+	if share.Keep > 0 {
+		l.Keep = share.Keep
+	}
 	switch {
 	case s.limitZero(l):
 		l.Short = lease.LimitZero

@@ -19,7 +19,8 @@ type dynamicPlan struct {
 	active  int
 	ceiling lease.Tokens // what the reserves leave of burst and float
 	free    lease.Tokens // the pool's available tokens, at least 0
-	scarce  bool
+	// overload is demand above the rate; scarce is that, or few tokens left.
+	overload, scarce bool
 }
 
 // planDynamic lets the rate and the tokens follow demand. Reserves are carved
@@ -95,7 +96,8 @@ func (d *dynamicPlan) divideRate(p *Pool, rate lease.Tokens) {
 		d.perSec[i] = perSecond(x, p)
 		d.sumX += d.perSec[i]
 	}
-	d.scarce = demand > enough || 10*d.free < d.ceiling
+	d.overload = demand > enough
+	d.scarce = d.overload || 10*d.free < d.ceiling
 }
 
 func perSecond(x lease.Tokens, p *Pool) float64 {
@@ -123,6 +125,12 @@ const (
 	// of the rate is paced wherever its regions are.
 	nearby = 4 * time.Millisecond
 )
+
+// keepPaced is the part of a cap that a region may keep full while another
+// lacks rate: one whose demand is met would otherwise hold its cap full all the
+// time, of a burst that a central bucket would have spent. What it keeps is for
+// its own jumps.
+const keepPaced = 0.6
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
 // A share takes only its cap, whatever the round trip, where a lump has to
@@ -157,6 +165,9 @@ func (d *dynamicPlan) pace() float64 {
 			continue
 		}
 		d.targets[i].Paced = Share{X: settledX(r.x, d.x[i]), Beta: beta}
+		if d.overload {
+			d.targets[i].Paced.Keep = wholeTokens(keepPaced*float64(beta), beta)
+		}
 		inventory -= float64(beta)
 	}
 	return max(0, inventory)

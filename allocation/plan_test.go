@@ -189,6 +189,28 @@ func TestDynamicSparesWhatRefillsCaps(t *testing.T) {
 	}
 }
 
+// Only while some region lacks rate is any asked to spend its cap down, and then
+// not to less than half of it.
+func TestDynamicAsksForFullCapsWhereRateIsLacking(t *testing.T) {
+	for _, c := range []struct {
+		demand float64
+		asked  bool
+	}{{400, false}, {970, false}, {990, true}, {9000, true}} {
+		s, p := planState(bucket(1000, 300, policy.Dynamic),
+			Region{Name: "a", Demand: 0.9 * c.demand, RTT: 100 * time.Millisecond},
+			Region{Name: "b", Demand: 0.1 * c.demand, RTT: 100 * time.Millisecond})
+		for _, target := range Plan(s, p, 0) {
+			share := target.Paced
+			if share.Beta == 0 {
+				t.Fatalf("demand %g: %s is not paced", c.demand, target.Region)
+			}
+			if asked := share.Keep > 0; asked != c.asked || asked && (2*share.Keep < share.Beta || share.Keep >= share.Beta) {
+				t.Errorf("demand %g: %s may keep %d of %d", c.demand, target.Region, share.Keep, share.Beta)
+			}
+		}
+	}
+}
+
 func TestDynamicReservesComeFirst(t *testing.T) {
 	regions := []policy.Region{
 		{Name: "a", Reserve: policy.Reserve{Rate: perSecondRate(200), Burst: 50}},

@@ -29,4 +29,7 @@ type Target struct {
 // Share is the planned size of a share: X in tokens per the pool's period.
 type Share struct {
 	X, Beta lease.Tokens
+	// Keep is the balance down to which the region is asked to spend, by asking
+	// for less of the rate than it spends; 0 asks for nothing.
+	Keep lease.Tokens
 }

@@ -66,7 +66,8 @@ type Item struct {
 	// Leases has at most one report per kind.
 	Leases []Report
 	// Demand is the region's estimate of offered cost, admitted or not, in
-	// tokens per second; finite and >= 0. It steers the plan, never safety.
+	// tokens per second, less what it means to spend of a share's balance; finite
+	// and >= 0. It steers the plan, never safety.
 	Demand float64
 	// DemandTotal is the cumulative offered cost of distinct checks.
 	DemandTotal Tokens
@@ -166,8 +167,9 @@ type State struct {
 	Beta Tokens
 	// TTL runs from the anchor that begin read, on the store's clock.
 	TTL time.Duration
-	// Keep is the hold above which the region is asked to return lump tokens;
-	// MaxTokens asks for nothing.
+	// Keep is the hold above which the region is asked to return lump tokens, or
+	// to spend a share's balance down by asking for less of the rate than its
+	// demand; MaxTokens asks for nothing.
 	Keep Tokens
 	// Short says why less than wanted is held; zero when nothing is missing.
 	Short Shortage

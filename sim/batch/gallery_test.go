@@ -14,10 +14,7 @@ import (
 // shortened scenarios take minutes as they are; the test plays their
 // beginning. `make gallery` plays everything, with all seeds.
 var shortened = map[string][]scenario.Setting{
-	"diurnal-three-zones.yaml":  {{Field: "duration", Value: "1h"}},
-	"world-cup-burst-1000.yaml": {{Field: "duration", Value: "12m"}},
-	"world-cup-burst-200.yaml":  {{Field: "duration", Value: "12m"}},
-	"world-cup-burst-100.yaml":  {{Field: "duration", Value: "12m"}},
+	"diurnal-three-zones.yaml": {{Field: "duration", Value: "1h"}},
 }
 
 // Every file of the gallery keeps its thresholds with its first seed, breaks
@@ -44,33 +41,18 @@ func TestGallery(t *testing.T) {
 			if s.Question == "" || len(s.Expect) == 0 {
 				t.Error("has no question or no thresholds")
 			}
-			play(t, s, short[name])
+			play(t, s)
 		})
 	}
 }
 
-// short names the one goal that the dynamic plan does not reach yet in a
-// file. The files keep their goals, so that `allocator simulate` says what is
-// true. A goal that is reached has to be struck out here.
-var short = map[string]string{
-	"world-cup-burst-100.yaml":  "utilisation", // of its beginning; the whole reaches it
-	"world-cup-burst-1000.yaml": "utilisation",
-}
-
-func play(t *testing.T, s *scenario.Scenario, short string) {
+func play(t *testing.T, s *scenario.Scenario) {
 	j := batch.Job{Scenario: s, Strategies: s.Strategies, Seeds: s.Seeds[:1]}
 	r, err := batch.Run(t.Context(), []batch.Job{j}, batch.Options{Parallel: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range r.Scenarios[0].Thresholds {
-		if short != "" && strings.HasPrefix(v.Text, short) {
-			t.Logf("short of its goal: %s, it has %s", v.Text, v.Shown)
-			if v.Kept {
-				t.Errorf("%s: reaches %s: strike it out of the goals that are not reached", v.Place, v.Text)
-			}
-			continue
-		}
 		if !v.Kept {
 			t.Errorf("%s: %s with %s", v.Place, v.Text, v.Strategy)
 			t.Logf("it has %s", v.Shown)

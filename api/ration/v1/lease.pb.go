@@ -767,8 +767,9 @@ type LeaseState struct {
 	// Runs from the store's time at which the request was begun, never from the
 	// reply.
 	TtlUs int64 `protobuf:"varint,8,opt,name=ttl_us,json=ttlUs,proto3" json:"ttl_us,omitempty"`
-	// The hold, in tokens, above which the region is asked to return the rest;
-	// 2^53 - 1 asks for nothing.
+	// The hold, in tokens, above which the region is asked to return the rest, or
+	// to spend a share's balance down by asking for less of the rate than its
+	// demand; 2^53 - 1 asks for nothing.
 	Keep int64 `protobuf:"varint,9,opt,name=keep,proto3" json:"keep,omitempty"`
 	// Why less than wanted is held.
 	Shortage Shortage `protobuf:"varint,10,opt,name=shortage,proto3,enum=ration.v1.Shortage" json:"shortage,omitempty"`
