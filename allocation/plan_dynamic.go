@@ -178,11 +178,12 @@ func (d *dynamicPlan) inFlight(i int) float64 {
 	return d.perSec[i] * (d.regions[i].rtt + reportEvery).Seconds()
 }
 
-// settledX keeps a share as it is while the plan differs by less than a
-// twentieth: each change has to be acknowledged, and the pool's own minting
-// makes up for the difference.
+// settledX keeps a share as it is while the plan has a twentieth less or a
+// fiftieth more: each change costs messages, and the pool's own minting makes up
+// for the difference. Where the pool has nothing, a region of little demand
+// stays short of whatever its share is short of, hence the fiftieth.
 func settledX(counted, planned lease.Tokens) lease.Tokens {
-	if diff := max(counted-planned, planned-counted); counted > 0 && diff <= planned/20 {
+	if counted > 0 && counted-planned <= planned/20 && planned-counted <= planned/50 {
 		return counted
 	}
 	return planned
