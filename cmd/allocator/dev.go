@@ -66,6 +66,7 @@ func (f *devFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cli.TuneCollector()
 	dev := app.NewDev(options)
 	if err := dev.Start(ctx); err != nil {
 		return cli.Unreachable(err)

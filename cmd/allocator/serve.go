@@ -50,7 +50,10 @@ as "us=token,eu=token". --insecure needs no token and believes each message,
 for development.
 
 On SIGTERM it says that it does not serve, waits a moment so that balancers
-look elsewhere, lets calls finish, and ends. A second signal ends it at once.`,
+look elsewhere, lets calls finish, and ends. A second signal ends it at once.
+
+Garbage is collected once 64 MB of it lie in memory, or as much as is in use;
+GOGC and GOMEMLIMIT change that, as for every Go program.`,
 		Example: cli.Examples(
 			"allocator serve --database-url postgres://ration@db/ration --tokens-file /etc/ration/tokens",
 			"allocator serve --database-url postgres://localhost/ration --insecure --listen 127.0.0.1:0 --http 127.0.0.1:0"),
@@ -80,6 +83,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err := checkDeployment(f.deployment); err != nil {
 		return err
 	}
+	cli.TuneCollector()
 	f.log = cli.NewLog(f.env.err, f.level.Level)
 	if err := f.authenticate(); err != nil {
 		return err

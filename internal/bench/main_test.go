@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/ration-dev/ration/internal/cli"
 )
 
 var markdown = flag.String("md", "", "write the table into this Markdown `file`, between its marks")
@@ -21,6 +23,7 @@ var measured rows
 func report(r Row) { measured.add(r) }
 
 func TestMain(m *testing.M) {
+	cli.TuneCollector() // as the servers' commands do
 	code := m.Run()
 	if len(measured) > 0 {
 		fmt.Print("\n", machine(), "\n\n", measured.text())

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+func TestALargeHeapIsCollectedAsUsual(t *testing.T) {
+	for live, want := range map[uint64]int{
+		math.MaxUint64: 100, 1 << 30: 100, leastGarbage: 100, leastGarbage/2 + 1: 100, leastGarbage / 2: 200, leastGarbage / 16: 1600,
+		1: 1600, 0: 1600,
+	} {
+		if got := collectAt(live); got != want {
+			t.Errorf("%d bytes live: at %d %%, want %d", live, got, want)
+		}
+	}
+}
+
+// Seen to catch: no tuning at all, and a percentage in proportion to a heap of
+// less than 4 MB, which puts the next collection off for gigabytes.
+func TestLittleGarbageIsNotCollected(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	tuneCollector()
+	for range 3 {
+		runtime.GC()
+		if n := collections(allocate(leastGarbage / 2)); n > 0 {
+			t.Errorf("%d collections of half of what garbage may be", n)
+		}
+		if n := collections(allocate(4 * leastGarbage)); n < 2 || n > 5 {
+			t.Errorf("%d collections of four times what garbage may be", n)
+		}
+	}
+}
+
+func collections(do func()) uint32 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.NumGC - before.NumGC
+}
+
+var sink []byte
+
+func allocate(n int) func() {
+	return func() {
+		for ; n > 0; n -= 4096 {
+			sink = make([]byte, 4096)
+		}
+	}
+}
