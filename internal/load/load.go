@@ -56,19 +56,24 @@ func Closed(callers int, length time.Duration, call Call) Result {
 // are under way at a time; what does not fit waits, and its wait is part of its
 // latency.
 func Open(callers int, rate float64, length time.Duration, call Call) Result {
-	start := time.Now()
 	total := int64(rate * length.Seconds())
+	// One histogram for all callers: one each would be many megabytes to clear, in
+	// the time that is measured.
+	var latency histogram
+	latency.h = newHistogram()
 	var next atomic.Int64
+	start := time.Now()
 	all := run(callers, func(c *caller) {
-		c.latency = newHistogram()
 		for n := next.Add(1) - 1; n < total; n = next.Add(1) - 1 {
 			due := start.Add(time.Duration(float64(n) / rate * float64(time.Second)))
 			time.Sleep(time.Until(due))
 			c.note(call(c.id, int(n)))
-			c.took(time.Since(due))
+			latency.record(time.Since(due))
 		}
 	})
-	return sum(all, start)
+	r := sum(all, start)
+	r.latency = latency.h
+	return r
 }
 
 // caller is one caller's own counts, so that callers share nothing.
@@ -76,7 +81,6 @@ type caller struct {
 	id            int
 	calls, failed int64
 	err           error
-	latency       *hdrhistogram.Histogram
 	_             [64]byte // a cache line apart from the next one
 }
 
@@ -90,12 +94,20 @@ func (c *caller) note(err error) {
 
 const longest = time.Minute
 
+// histogram is one that callers share.
+type histogram struct {
+	sync.Mutex
+	h *hdrhistogram.Histogram
+}
+
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(longest/time.Microsecond), 3)
 }
 
-func (c *caller) took(d time.Duration) {
-	_ = c.latency.RecordValue(int64(min(d, longest) / time.Microsecond)) // it is in range
+func (l *histogram) record(d time.Duration) {
+	l.Lock()
+	defer l.Unlock()
+	_ = l.h.RecordValue(int64(min(d, longest) / time.Microsecond)) // it is in range
 }
 
 func run(callers int, do func(*caller)) []caller {
@@ -110,16 +122,13 @@ func run(callers int, do func(*caller)) []caller {
 }
 
 func sum(all []caller, start time.Time) Result {
-	r := Result{Length: time.Since(start), latency: newHistogram()}
+	r := Result{Length: time.Since(start)}
 	for i := range all {
 		c := &all[i]
 		r.Calls += c.calls
 		r.Failed += c.failed
 		if c.err != nil {
 			r.Err = c.err
-		}
-		if c.latency != nil {
-			r.latency.Merge(c.latency)
 		}
 	}
 	return r
