@@ -208,8 +208,7 @@ func (s *step) windowShortage(p *Pool, hold lease.Tokens, plan Target) (lease.Sh
 		return lease.PoolEmpty, next
 	case plan.Lump == 0:
 		return lease.ShareReached, next
-	case plan.Keep == lease.MaxTokens:
-		// A piece of what there is: more comes as it is used, and nobody is denied.
+	case plan.Suffices:
 		return lease.Enough, 0
 	}
 	return lease.ShareReached, 0

@@ -26,11 +26,12 @@ func planFixedQuota(b policy.Budget, regions []regionView, p *Pool) []Target {
 		piece := max(1, limit/100, r.waiting)
 		left := limit - r.granted
 		targets[i] = Target{
-			Region: r.name,
-			Lumps:  true,
-			Lump:   piece,
-			Piece:  min(piece, left),
-			Keep:   lease.MaxTokens,
+			Region:   r.name,
+			Lumps:    true,
+			Lump:     piece,
+			Piece:    min(piece, left),
+			Suffices: left > 0,
+			Keep:     lease.MaxTokens,
 		}
 		if left <= 0 {
 			targets[i].Lump, targets[i].Piece = 0, 0

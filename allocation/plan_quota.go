@@ -20,7 +20,7 @@ func planDynamicQuota(regions []regionView, p *Pool) []Target {
 	lack, left, demand := lease.Tokens(0), p.Available, 0.0
 	for i, r := range regions {
 		piece := quotaPiece(r, p.Burst)
-		targets[i] = Target{Region: r.name, Lumps: true, Lump: piece, Piece: piece, Keep: lease.MaxTokens}
+		targets[i] = Target{Region: r.name, Lumps: true, Lump: piece, Piece: piece, Suffices: true, Keep: lease.MaxTokens}
 		if r.active && !r.idle() {
 			lack = min(lease.MaxTokens, lack+max(0, piece-r.lump))
 			demand += r.demand
@@ -41,7 +41,7 @@ func planDynamicQuota(regions []regionView, p *Pool) []Target {
 	for i, n := range waterfill(claims, left) {
 		t := &targets[i]
 		t.Lump = max(n, min(regions[i].waiting, left, p.Burst))
-		t.Keep = t.Lump
+		t.Keep, t.Suffices = t.Lump, false
 	}
 	return targets
 }

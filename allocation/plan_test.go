@@ -115,9 +115,9 @@ func TestStaticQuotaInPieces(t *testing.T) {
 		s, p := planState(b, Region{Name: "a", WindowGranted: c.granted})
 		s.Leases = []Lease{{Region: "a", Kind: lease.Lump, Hold: c.held}}
 		a := Plan(s, p, 0)[0]
-		if a.Lump != c.lump || a.Piece != c.piece || a.Keep != c.keep {
-			t.Errorf("granted %d, held %d: lump %d in pieces of %d, keep %d; want %d, %d, %d",
-				c.granted, c.held, a.Lump, a.Piece, a.Keep, c.lump, c.piece, c.keep)
+		if a.Lump != c.lump || a.Piece != c.piece || a.Keep != c.keep || a.Suffices != (c.lump > 0) {
+			t.Errorf("granted %d, held %d: lump %d in pieces of %d, keep %d, suffices %v; want %d, %d, %d",
+				c.granted, c.held, a.Lump, a.Piece, a.Keep, a.Suffices, c.lump, c.piece, c.keep)
 		}
 	}
 }
@@ -340,7 +340,7 @@ func TestDynamicQuotaRecallsIdleHoldsNearTheEnd(t *testing.T) {
 	s, p := planState(quota(100_000, policy.Dynamic),
 		Region{Name: "busy", Demand: 50}, Region{Name: "idle"})
 	s.Leases = []Lease{{Region: "idle", Kind: lease.Lump, Hold: 900}}
-	if targets := Plan(s, p, 0); targets[1].Keep != lease.MaxTokens || targets[0].Lump > 1000 {
+	if targets := Plan(s, p, 0); targets[1].Keep != lease.MaxTokens || targets[0].Lump > 1000 || !targets[0].Suffices {
 		t.Errorf("with plenty left: %+v", targets)
 	}
 	p.Available = 0
@@ -349,8 +349,8 @@ func TestDynamicQuotaRecallsIdleHoldsNearTheEnd(t *testing.T) {
 	if targets[1].Keep != 0 {
 		t.Errorf("an idle region keeps %d of the last 30 tokens", targets[1].Keep)
 	}
-	if targets[0].Lump != 30 {
-		t.Errorf("the busy region may hold %d of the last 30 tokens", targets[0].Lump)
+	if targets[0].Lump != 30 || targets[0].Suffices {
+		t.Errorf("the busy region may hold %d of the last 30 tokens, which suffices: %v", targets[0].Lump, targets[0].Suffices)
 	}
 }
 

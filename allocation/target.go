@@ -15,6 +15,9 @@ type Target struct {
 	Lumps bool
 	// Piece bounds one grant of lump tokens; 0 for no bound.
 	Piece lease.Tokens
+	// Suffices says that a quota's lump below what is wanted is no shortage:
+	// there is more, which comes as the lump is used.
+	Suffices bool
 	// Push is the hold to which tokens are granted even if fewer are wanted, so
 	// that they lie where they will be needed.
 	Push lease.Tokens
