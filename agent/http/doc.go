@@ -9,7 +9,8 @@
 //	 "policyVersion":"search@4","reason":"ok"}
 //
 // with the header fields RateLimit-Policy and RateLimit, and Retry-After on a
-// denial. Every other status carries
+// denial: retryAfterMs in seconds, rounded up. Where the time is unknown it is
+// 100 ms, and 0 without the header where the cost can never pass. Every other status carries
 //
 //	{"error":{"code":"invalid","field":"cost","reason":"..."}}
 //

@@ -174,11 +174,12 @@ type errorBody struct {
 }
 
 func writeAnswer(w nethttp.ResponseWriter, a *agent.Answer) {
+	retry := retryAfter(a)
 	body := answerBody{
 		Allowed:      a.Outcome == agent.Allowed,
 		Limit:        int64(a.Limit),
 		Remaining:    int64(a.Remaining),
-		RetryAfterMs: millis(a.RetryAfter),
+		RetryAfterMs: millis(retry),
 		ResetAfterMs: millis(a.ResetAfter),
 		Reason:       a.Reason,
 	}
@@ -191,12 +192,12 @@ func writeAnswer(w nethttp.ResponseWriter, a *agent.Answer) {
 		write(w, nethttp.StatusOK, body)
 	case agent.Denied:
 		setRateLimit(w.Header(), a)
-		if !a.Never { // there is no time at which it would pass
-			setRetryAfter(w.Header(), a.RetryAfter)
+		if retry > 0 {
+			setRetryAfter(w.Header(), retry)
 		}
 		write(w, nethttp.StatusTooManyRequests, body)
 	case agent.Unavailable:
-		setRetryAfter(w.Header(), a.RetryAfter)
+		setRetryAfter(w.Header(), retry)
 		body.Error = &errorBody{Code: lease.Unavailable.String(), Reason: "no decision could be made: " + a.Reason}
 		write(w, nethttp.StatusServiceUnavailable, body)
 	default:

@@ -104,8 +104,33 @@ func TestADenialSaysWhenToComeBack(t *testing.T) {
 		"Content-Type": "application/json", "Cache-Control": "no-store", "Retry-After": "3",
 		"Ratelimit-Policy": `"b";q=5`, "Ratelimit": `"b";r=0;t=9`,
 	})
-	if w = post(always(agent.Answer{Outcome: agent.Denied, Budget: "b"}), good); w.Header().Get("Retry-After") != "1" {
-		t.Errorf("an unknown time: %q", w.Header().Get("Retry-After"))
+}
+
+// The header is the body's milliseconds in seconds, rounded up, so that who
+// reads the one waits no less than who reads the other meant. Seen to catch: a
+// body that says 0 beside a header that says 1.
+func TestBodyAndHeaderAgreeOnWhenToComeBack(t *testing.T) {
+	for _, c := range []struct {
+		answer agent.Answer
+		ms     int64
+		header string
+	}{
+		{agent.Answer{Outcome: agent.Allowed}, 0, ""},
+		{agent.Answer{Outcome: agent.Denied}, 100, "1"},
+		{agent.Answer{Outcome: agent.Denied, RetryAfter: 2 * time.Millisecond}, 2, "1"},
+		{agent.Answer{Outcome: agent.Denied, RetryAfter: 1001 * time.Millisecond}, 1001, "2"},
+		{agent.Answer{Outcome: agent.Denied, Never: true}, 0, ""},
+		{agent.Answer{Outcome: agent.Unavailable}, 100, "1"},
+		{agent.Answer{Outcome: agent.Unavailable, RetryAfter: 3 * time.Second}, 3000, "3"},
+	} {
+		w := post(always(c.answer), good)
+		var body answerBody
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+			t.Fatal(err)
+		}
+		if header := w.Header().Get("Retry-After"); body.RetryAfterMs != c.ms || header != c.header {
+			t.Errorf("%+v: %d ms and %q, want %d and %q", c.answer, body.RetryAfterMs, header, c.ms, c.header)
+		}
 	}
 }
 
