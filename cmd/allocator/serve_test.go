@@ -109,13 +109,13 @@ func TestServe(t *testing.T) {
 	}
 	eventually(t, "ready", func() bool { status, _ := get(t, s.http+"/readyz"); return status == 200 })
 	eventually(t, "SERVING", func() bool { return healthOf(t, conn) == healthv1.HealthCheckResponse_SERVING })
-	list, err := rpc.NewClient(conn).ListBudgets(t.Context(), 0)
+	list, err := rpc.NewClient(conn, "").ListBudgets(t.Context(), 0)
 	if err != nil || len(list.Budgets) != 2 {
 		t.Errorf("%d budgets, %v", len(list.Budgets), err)
 	}
 	wrong := dial(t, s.grpc, "guess")
 	defer wrong.Close()
-	if _, err := rpc.NewClient(wrong).SyncLeases(t.Context(), lease.SyncRequest{Region: "us"}); lease.CodeOf(err) != lease.Unauthenticated {
+	if _, err := rpc.NewClient(wrong, "").SyncLeases(t.Context(), lease.SyncRequest{Region: "us"}); lease.CodeOf(err) != lease.Unauthenticated {
 		t.Errorf("a wrong token: %v", err)
 	}
 	eventually(t, "the pools' metrics", func() bool {
@@ -131,7 +131,7 @@ func TestServe(t *testing.T) {
 	if status, body := get(t, s.http+"/readyz"); status != 503 || !strings.Contains(body, "draining") {
 		t.Errorf("readyz while draining: %d %s", status, body)
 	}
-	if _, err := rpc.NewClient(conn).ListBudgets(t.Context(), 0); err != nil {
+	if _, err := rpc.NewClient(conn, "").ListBudgets(t.Context(), 0); err != nil {
 		t.Errorf("a call during the pause: %v", err)
 	}
 	if code := <-s.done; code != 0 {
@@ -150,7 +150,7 @@ func TestServeTwoReplicas(t *testing.T) {
 	expect(t, 0, nil, "budgets", "apply", "-f", write(t, twoBudgets), "--database-url", url)
 	for _, s := range []*served{one, two} {
 		conn := dial(t, s.grpc, "two")
-		list, err := rpc.NewClient(conn).ListBudgets(t.Context(), 0)
+		list, err := rpc.NewClient(conn, "").ListBudgets(t.Context(), 0)
 		if err != nil || len(list.Budgets) != 2 {
 			t.Errorf("%d budgets, %v", len(list.Budgets), err)
 		}

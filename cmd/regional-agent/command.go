@@ -179,7 +179,7 @@ func (f *flags) run(cmd *cobra.Command) error {
 		return cli.Usagef("--allocator: %w", err)
 	}
 	defer conn.Close()
-	allocator := rpc.NewClient(conn)
+	allocator := rpc.NewClient(conn, f.region)
 	return serve(cmd.Context(), log, app.NewAgent(app.AgentOptions{
 		Region: f.region, Store: store, Leases: allocator, Policies: allocator, Clocks: f.clocks,
 		GRPC: f.grpc, HTTP: f.http, TLS: serverTLS, StoreDeadline: f.storeDeadline, MaxAgents: f.maxAgents,

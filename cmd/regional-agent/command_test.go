@@ -221,6 +221,38 @@ func TestAgent(t *testing.T) {
 	}
 }
 
+// An agent that has another region's token is never ready, and says why in its
+// log and at /readyz. Seen to catch: the budgets asked for in nobody's name.
+func TestAnotherRegionsTokenIsNotReady(t *testing.T) {
+	redis := testredis.Start(t, testredis.Options{})
+	server, _ := allocator(t)
+	defer func() { _ = server.Stop(context.Background()) }()
+	ctx, stop := context.WithCancel(t.Context())
+	c := &call{}
+	done := make(chan int, 1)
+	go func() {
+		done <- c.run(ctx, "--region", "eu", "--allocator", server.GRPCAddr(), "--insecure", "--token-file", tokenFile(t, "secret\n"),
+			"--redis-url", redis.Addr(), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--drain-pause", "1ms")
+	}()
+	url := "http://" + await(t, done, c, `"msg":"serving".*"http":"([^"]+)"`)
+	const why = `the token is that of region "us", and the caller says that it is "eu"`
+	eventually(t, "the reason at /readyz", func() bool {
+		status, text := get(t, url+"/readyz")
+		if status == 200 {
+			t.Fatal("ready")
+		}
+		return strings.Contains(text, why)
+	})
+	eventually(t, "the reason in the log", func() bool {
+		return strings.Contains(c.err.String(), `"msg":"the allocator refuses the token"`) &&
+			strings.Contains(c.err.String(), strings.ReplaceAll(why, `"`, `\"`))
+	})
+	stop()
+	if code := <-done; code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
 // A Redis that goes away is said once, not per request, in the log's own form.
 // Seen to catch: a breaker that opens in silence.
 func TestAnOutageOfRedisIsLoggedOnce(t *testing.T) {

@@ -90,7 +90,7 @@ func TestTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = rpc.NewClient(conn).ListBudgets(t.Context(), 0)
+		_, err = rpc.NewClient(conn, "").ListBudgets(t.Context(), 0)
 		if ok := err == nil; ok != c.ok || !ok && lease.CodeOf(err) != lease.Unavailable {
 			t.Errorf("%s: %v", c.who, err)
 		}

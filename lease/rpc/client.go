@@ -82,16 +82,21 @@ func (b bearerToken) RequireTransportSecurity() bool { return b.secure }
 
 // Client is the allocator as an agent sees it: a lease.Source and a
 // policy.Source. Every error is a *lease.Error. Safe for concurrent use.
-type Client struct{ service rationv1.LeaseServiceClient }
+type Client struct {
+	service rationv1.LeaseServiceClient
+	region  string
+}
 
 var (
 	_ lease.Source  = (*Client)(nil)
 	_ policy.Source = (*Client)(nil)
 )
 
-// NewClient makes a client over a connection, which stays the caller's.
-func NewClient(conn grpc.ClientConnInterface) *Client {
-	return &Client{service: rationv1.NewLeaseServiceClient(conn)}
+// NewClient makes a client over a connection, which stays the caller's. region
+// is the one that the caller takes itself for: with another's token it is not
+// even told the budgets. "" is not compared with the token's.
+func NewClient(conn grpc.ClientConnInterface, region string) *Client {
+	return &Client{service: rationv1.NewLeaseServiceClient(conn), region: region}
 }
 
 // SyncLeases implements lease.Source.
@@ -109,7 +114,7 @@ func (c *Client) SyncLeases(ctx context.Context, req lease.SyncRequest) (lease.S
 func (c *Client) ListBudgets(ctx context.Context, since uint64) (policy.List, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	m, err := c.service.ListBudgets(ctx, &rationv1.ListBudgetsRequest{SinceVersion: since})
+	m, err := c.service.ListBudgets(ctx, &rationv1.ListBudgetsRequest{SinceVersion: since, Region: c.region})
 	if err != nil {
 		return policy.List{}, DecodeError(err)
 	}

@@ -81,7 +81,7 @@ func start(t *testing.T, source *fakeSource, credentials Credentials, token stri
 func TestTheRegionIsTheCredentials(t *testing.T) {
 	source := &fakeSource{sync: echo}
 	conn, stats := start(t, source, tokens{"secret": "eu"}, "secret")
-	reply, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Items: []lease.Item{{Budget: "b"}}})
+	reply, err := NewClient(conn, "").SyncLeases(t.Context(), lease.SyncRequest{Items: []lease.Item{{Budget: "b"}}})
 	if err != nil || len(reply.Items) != 1 || reply.Items[0].Budget != "b" {
 		t.Fatalf("got %+v, %v", reply, err)
 	}
@@ -98,7 +98,7 @@ func TestTheRegionIsTheCredentials(t *testing.T) {
 func TestACallerThatTakesItselfForAnotherRegionIsRefused(t *testing.T) {
 	source := &fakeSource{sync: func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { panic("reached") }}
 	conn, stats := start(t, source, tokens{"secret": "eu"}, "secret")
-	_, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Region: "us", Items: []lease.Item{{Budget: "b"}}})
+	_, err := NewClient(conn, "").SyncLeases(t.Context(), lease.SyncRequest{Region: "us", Items: []lease.Item{{Budget: "b"}}})
 	var refused *lease.Error
 	if !errors.As(err, &refused) || refused.Code != lease.Unauthenticated || refused.Field != "region" {
 		t.Fatalf("got %v", err)
@@ -108,10 +108,27 @@ func TestACallerThatTakesItselfForAnotherRegionIsRefused(t *testing.T) {
 	}
 }
 
+// An agent asks for the budgets before anything else, and so hears before it
+// decides whose token it has. Seen to catch: the region not sent; not compared.
+func TestTheBudgetsAreNotForACallerThatTakesItselfForAnotherRegion(t *testing.T) {
+	source := &fakeSource{list: func(context.Context, uint64) (policy.List, error) { return policy.List{}, nil }}
+	conn, stats := start(t, source, tokens{"secret": "eu"}, "secret")
+	for region, ok := range map[string]bool{"eu": true, "": true, "us": false} {
+		_, err := NewClient(conn, region).ListBudgets(t.Context(), 0)
+		var refused *lease.Error
+		if errors.As(err, &refused) == ok || !ok && (refused.Code != lease.Unauthenticated || refused.Field != "region") {
+			t.Errorf("region %q: %v", region, err)
+		}
+	}
+	if stats.Unauthenticated.Load() != 1 {
+		t.Error("the call was not counted")
+	}
+}
+
 func TestInsecurelyTheMessageNamesTheRegion(t *testing.T) {
 	source := &fakeSource{sync: echo}
 	conn, _ := start(t, source, Insecure{}, "")
-	if _, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Region: "us"}); err != nil || source.last.Region != "us" {
+	if _, err := NewClient(conn, "").SyncLeases(t.Context(), lease.SyncRequest{Region: "us"}); err != nil || source.last.Region != "us" {
 		t.Errorf("region %q, %v", source.last.Region, err)
 	}
 }
@@ -128,8 +145,8 @@ func TestCallsWithoutAGoodTokenAreRefused(t *testing.T) {
 		for _, v := range values {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", v)
 		}
-		_, syncErr := NewClient(conn).SyncLeases(ctx, lease.SyncRequest{Region: "eu"})
-		_, listErr := NewClient(conn).ListBudgets(ctx, 0)
+		_, syncErr := NewClient(conn, "").SyncLeases(ctx, lease.SyncRequest{Region: "eu"})
+		_, listErr := NewClient(conn, "").ListBudgets(ctx, 0)
 		for _, err := range []error{syncErr, listErr} {
 			if lease.CodeOf(err) != lease.Unauthenticated || strings.Contains(err.Error(), "wrong") {
 				t.Errorf("%q: %v", values, err)
@@ -161,11 +178,11 @@ func TestListBudgetsPassesSinceAndBudgets(t *testing.T) {
 		return want, nil
 	}}
 	conn, stats := start(t, source, tokens{"secret": "eu"}, "secret")
-	got, err := NewClient(conn).ListBudgets(t.Context(), 7)
+	got, err := NewClient(conn, "").ListBudgets(t.Context(), 7)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err = NewClient(conn).ListBudgets(t.Context(), 8); lease.CodeOf(err) != lease.Invalid {
+	if _, err = NewClient(conn, "").ListBudgets(t.Context(), 8); lease.CodeOf(err) != lease.Invalid {
 		t.Errorf("got %v", err)
 	}
 	if stats.Lists.Load() != 2 {
@@ -236,11 +253,11 @@ func TestAPanicIsAnInternalErrorAndACounter(t *testing.T) {
 		list: func(context.Context, uint64) (policy.List, error) { return policy.List{}, nil },
 	}
 	conn, stats := start(t, source, Insecure{}, "")
-	_, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{})
+	_, err := NewClient(conn, "").SyncLeases(t.Context(), lease.SyncRequest{})
 	if lease.CodeOf(err) != lease.Internal || strings.Contains(err.Error(), "secret") || stats.Panics.Load() != 1 {
 		t.Errorf("got %v, %d panics", err, stats.Panics.Load())
 	}
-	if _, err = NewClient(conn).ListBudgets(t.Context(), 0); err != nil {
+	if _, err = NewClient(conn, "").ListBudgets(t.Context(), 0); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -249,13 +266,13 @@ func TestErrorsOfTheSourceReachTheClient(t *testing.T) {
 	want := &lease.Error{Code: lease.Unavailable, Field: "items[3].demand", Reason: "no answer", RetryAfter: 1234567}
 	source := &fakeSource{sync: func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { return lease.SyncReply{}, want }}
 	conn, _ := start(t, source, Insecure{}, "")
-	_, err := NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{})
+	_, err := NewClient(conn, "").SyncLeases(t.Context(), lease.SyncRequest{})
 	var got *lease.Error
 	if !errors.As(err, &got) || *got != *want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	source.sync = func(context.Context, lease.SyncRequest) (lease.SyncReply, error) { return lease.SyncReply{}, nil }
-	_, err = NewClient(conn).SyncLeases(t.Context(), lease.SyncRequest{Items: make([]lease.Item, 1)})
+	_, err = NewClient(conn, "").SyncLeases(t.Context(), lease.SyncRequest{Items: make([]lease.Item, 1)})
 	if lease.CodeOf(err) != lease.Internal {
 		t.Errorf("a source that answers nothing: %v", err)
 	}
@@ -275,7 +292,7 @@ func TestCallsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error)
 	go func() {
-		_, err := NewClient(conn).SyncLeases(ctx, lease.SyncRequest{})
+		_, err := NewClient(conn, "").SyncLeases(ctx, lease.SyncRequest{})
 		failed <- err
 	}()
 	if d := <-remaining; d <= 0 || d > DefaultTimeout {
@@ -314,7 +331,7 @@ func TestAFullBatchFitsAMessage(t *testing.T) {
 		return reply, err
 	}}
 	conn, _ := start(t, source, Insecure{}, "")
-	reply, err := NewClient(conn).SyncLeases(t.Context(), req)
+	reply, err := NewClient(conn, "").SyncLeases(t.Context(), req)
 	if err != nil || len(reply.Items) != lease.MaxItems || !reflect.DeepEqual(source.last, req) {
 		t.Fatalf("%d items, %v", len(reply.Items), err)
 	}

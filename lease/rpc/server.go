@@ -72,7 +72,7 @@ func (s *Server) SyncLeases(ctx context.Context, m *rationv1.SyncLeasesRequest) 
 // ListBudgets implements the service.
 func (s *Server) ListBudgets(ctx context.Context, m *rationv1.ListBudgetsRequest) (*rationv1.ListBudgetsResponse, error) {
 	s.stats.Lists.Add(1)
-	if _, err := s.region(ctx, ""); err != nil {
+	if _, err := s.region(ctx, m.GetRegion()); err != nil {
 		return nil, EncodeError(err)
 	}
 	list, err := s.budgets.ListBudgets(ctx, m.GetSinceVersion())

@@ -971,7 +971,10 @@ func (x *Error) GetRetryAfterUs() int64 {
 type ListBudgetsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The version of the last answer; 0 for everything.
-	SinceVersion  uint64 `protobuf:"varint,1,opt,name=since_version,json=sinceVersion,proto3" json:"since_version,omitempty"`
+	SinceVersion uint64 `protobuf:"varint,1,opt,name=since_version,json=sinceVersion,proto3" json:"since_version,omitempty"`
+	// The region that the caller takes itself for, as in SyncLeasesRequest; empty
+	// for a caller that is of none, or older than this field.
+	Region        string `protobuf:"bytes,2,opt,name=region,proto3" json:"region,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1011,6 +1014,13 @@ func (x *ListBudgetsRequest) GetSinceVersion() uint64 {
 		return x.SinceVersion
 	}
 	return 0
+}
+
+func (x *ListBudgetsRequest) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
 }
 
 type ListBudgetsResponse struct {
@@ -1148,9 +1158,10 @@ const file_ration_v1_lease_proto_rawDesc = "" +
 	"\rCODE_CONFLICT\x10\x06\x12\x0f\n" +
 	"\vCODE_DENIED\x10\a\x12\x14\n" +
 	"\x10CODE_UNAVAILABLE\x10\b\x12\x11\n" +
-	"\rCODE_INTERNAL\x10\t\"9\n" +
+	"\rCODE_INTERNAL\x10\t\"Q\n" +
 	"\x12ListBudgetsRequest\x12#\n" +
-	"\rsince_version\x18\x01 \x01(\x04R\fsinceVersion\"p\n" +
+	"\rsince_version\x18\x01 \x01(\x04R\fsinceVersion\x12\x16\n" +
+	"\x06region\x18\x02 \x01(\tR\x06region\"p\n" +
 	"\x13ListBudgetsResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12+\n" +
 	"\abudgets\x18\x02 \x03(\v2\x11.ration.v1.BudgetR\abudgets\x12\x12\n" +
