@@ -119,10 +119,7 @@ type Answer struct {
 	Window time.Duration
 	// Never means that the cost is above what the contract could ever grant.
 	Never bool
-	// Reason is one of a fixed set of words: ok, no_budget_matched, peek,
-	// pool_empty, ceiling_reached, share_reached, share_empty, limit_zero,
-	// never, no_lease, store_unavailable, local_allowance,
-	// local_allowance_empty, request_pending, budgets_unknown (the allocator has
-	// not been heard yet), closing.
+	// Reason is one word of a fixed set, each of which the README explains: a
+	// lease.Shortage's or one of this package's.
 	Reason string
 }
