@@ -22,7 +22,7 @@ func TestAnswersStateTheContractsWindow(t *testing.T) {
 		"month":  {policy.Contract{Quota: policy.Quota{N: 9000, Per: policy.Month, Zone: "UTC"}}, 28 * day, day + 12*time.Hour},
 		"once":   {policy.Contract{Burst: 2000}, 0, 0},
 	} {
-		e := newEntry(&terms{Name: name, limits: &limits{Contract: c.contract}})
+		e := newEntry(&terms{Name: name, limits: &limits{Contract: c.contract, rules: &rules{}}})
 		for range 2 { // the second time from the cache
 			a := d.answer(e, 0, lease.Tokens(500))
 			if a.Window != c.window || a.ResetAfter != c.reset {

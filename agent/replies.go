@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -172,6 +173,17 @@ func (k *Keeper) learn(w *ward, states []lease.State) {
 	k.learnRefusal(w, lump, share, standsInTheWay)
 }
 
+// partOf is the part that n is of all, in 255ths, rounded up.
+func partOf(n, all lease.Tokens) uint8 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= all:
+		return 255
+	}
+	return uint8(math.Ceil(255 * float64(n) / float64(all)))
+}
+
 func (k *Keeper) learnKind(w *ward, s *lease.State) {
 	t, refusals := &w.told[s.Kind-1], &w.refusals[s.Kind-1]
 	switch s.Status {
@@ -191,7 +203,7 @@ func (k *Keeper) learnKind(w *ward, s *lease.State) {
 		case lease.Lump:
 			w.keep = s.Keep
 		case lease.Paced:
-			w.keepPaced = s.Keep
+			w.keepPaced = partOf(s.Keep, s.Beta)
 		case lease.Reserve:
 			w.fullReserve = s.Short == lease.Enough
 		}

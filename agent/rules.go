@@ -231,7 +231,7 @@ const spendDown = 0.2
 // asked is the rate that the region asks for: its demand, or less of it while
 // its paced share holds more than the ledger wants to lie there.
 func (w *ward) asked() float64 {
-	if w.alive(lease.Paced) && w.keepPaced > 0 && w.held[lease.Paced-1] > w.keepPaced {
+	if w.alive(lease.Paced) && w.keepPaced > 0 && partOf(w.held[lease.Paced-1], w.lease(lease.Paced).Beta) > w.keepPaced {
 		return (1 - spendDown) * w.demand.rate
 	}
 	return w.demand.rate

@@ -24,7 +24,16 @@ type terms struct {
 // limits is what an agent needs of a policy.Budget beside its name; the fields of
 // the same name are that one's.
 type limits struct {
-	Contract      policy.Contract
+	Contract policy.Contract
+	// most is the largest cost that this region could ever admit: its part of a
+	// static limit, or the whole one.
+	most lease.Tokens
+	*rules
+}
+
+// rules are the part of limits that budgets have in common even where each has
+// a contract of its own.
+type rules struct {
 	TTL, ShareTTL time.Duration
 	OnFailure     policy.Failure
 	OnStoreLoss   policy.OnStoreLoss
@@ -34,26 +43,27 @@ type limits struct {
 	planned bool
 	// regions is how many the budget names, 0 for all there are.
 	regions int
-	// most is the largest cost that this region could ever admit: its part of a
-	// static limit, or the whole one.
-	most lease.Tokens
 }
 
 // termsMaker makes terms for one region. The zero value works.
 type termsMaker struct {
 	region string
-	// known are limits to be shared, most of those lately made.
-	known map[limits]*limits
+	// limits and rules are to be shared, most of those lately made.
+	limits map[limits]*limits
+	rules  map[rules]*rules
 }
 
-// maxKnown bounds the limits that are kept to be shared.
+// maxKnown bounds what is kept to be shared.
 const maxKnown = 1024
 
 func (m *termsMaker) terms(b *policy.Budget) *terms {
-	t := &terms{Name: b.Name, Version: b.Version, limits: m.share(limits{
-		Contract: b.Contract, TTL: b.TTL, ShareTTL: b.ShareTTL,
-		OnFailure: b.OnFailure, OnStoreLoss: b.OnStoreLoss, Wait: b.Wait, Deleted: b.Deleted,
-		planned: planned(b, m.region), regions: len(b.Regions), most: most(b, m.region),
+	t := &terms{Name: b.Name, Version: b.Version, limits: share(&m.limits, limits{
+		Contract: b.Contract, most: most(b, m.region),
+		rules: share(&m.rules, rules{
+			TTL: b.TTL, ShareTTL: b.ShareTTL,
+			OnFailure: b.OnFailure, OnStoreLoss: b.OnStoreLoss, Wait: b.Wait, Deleted: b.Deleted,
+			planned: planned(b, m.region), regions: len(b.Regions),
+		}),
 	})}
 	if len(b.Match) > 0 {
 		t.pairs = make([]Descriptor, 0, len(b.Match))
@@ -65,15 +75,16 @@ func (m *termsMaker) terms(b *policy.Budget) *terms {
 	return t
 }
 
-func (m *termsMaker) share(l limits) *limits {
-	if same := m.known[l]; same != nil {
+// share returns what equals v, v itself if nothing known does.
+func share[T comparable](known *map[T]*T, v T) *T {
+	if same := (*known)[v]; same != nil {
 		return same
 	}
-	if m.known == nil || len(m.known) >= maxKnown {
-		m.known = map[limits]*limits{} // forgetting only means to share less
+	if *known == nil || len(*known) >= maxKnown {
+		*known = map[T]*T{} // forgetting only means to share less
 	}
-	m.known[l] = &l
-	return &l
+	(*known)[v] = &v
+	return &v
 }
 
 func byName(a, b *terms) int { return strings.Compare(a.Name, b.Name) }

@@ -52,6 +52,9 @@ type ward struct {
 	// refusals is how often in a row a kind was not planned, notPlannedDoublings
 	// at most.
 	refusals [lease.Kinds]uint8
+	// keepPaced is what the ledger said last that the paced share may keep, in
+	// 255ths of its cap; 0 if this process has heard nothing yet.
+	keepPaced uint8
 
 	// due is when to look at the row again, never (0 in the heap sense) while a
 	// round is under way.
@@ -76,9 +79,6 @@ type ward struct {
 	// keep is what the ledger said last that the lump may keep, and hold what was
 	// granted of it and not yet used or returned, as of the answer.
 	keep, hold lease.Tokens
-	// keepPaced is what the ledger said last that the paced share may keep, 0 if
-	// this process has heard nothing yet.
-	keepPaced lease.Tokens
 	// trouble is nil for none, and never changed.
 	trouble *Trouble
 	// sentAt, sentDemand and sentVersion are of the last item that was answered.

@@ -37,13 +37,23 @@ const (
 
 // generous is an allocator that keeps nothing: it lists budgets made anew and
 // grants every region a lump, so that what memory is used is the agent's.
-type generous struct{ b *testing.B }
+type generous struct {
+	b *testing.B
+	// own is set where each budget has limits of its own.
+	own bool
+}
 
 func (g generous) ListBudgets(_ context.Context, since uint64) (policy.List, error) {
 	if since > 0 {
 		return policy.List{Version: since}, nil
 	}
-	return policy.List{Version: 1, Budgets: routes(g.b, *memoryBudgets, memoryHold), Full: true}, nil
+	budgets := routes(g.b, *memoryBudgets, memoryHold)
+	for i := range budgets {
+		if g.own {
+			budgets[i].Contract.Rate.Tokens += lease.Tokens(i)
+		}
+	}
+	return policy.List{Version: 1, Budgets: budgets, Full: true}, nil
 }
 
 func (g generous) SyncLeases(_ context.Context, req lease.SyncRequest) (lease.SyncReply, error) {
@@ -71,6 +81,11 @@ func granted(r *lease.Report) lease.State {
 // region's Redis: the policy itself, what decisions and the keeper remember,
 // the wallet, and the register of budgets in use.
 func BenchmarkMemory(b *testing.B) {
+	b.Run("alike", func(b *testing.B) { memory(b, false) })
+	b.Run("own", func(b *testing.B) { memory(b, true) })
+}
+
+func memory(b *testing.B, own bool) {
 	server := testredis.Start(b, testredis.Options{})
 	store, err := redis.Open(b.Context(), redis.Options{Region: "us", Timeout: 5 * time.Second, Log: quiet}, server.Addr())
 	if err != nil {
@@ -80,7 +95,7 @@ func BenchmarkMemory(b *testing.B) {
 	ctx, stop := context.WithCancel(b.Context())
 	r := agent.NewRunner(agent.RunnerConfig{
 		Options: agent.Options{Region: "us", Process: "p", Store: store, StoreDeadline: 5 * time.Second},
-		Leases:  generous{b}, Policies: generous{b},
+		Leases:  generous{b: b}, Policies: generous{b: b, own: own},
 		Keeper: agent.KeeperConfig{Rand: mathrand.New(mathrand.NewPCG(1, 2)), Nonce: rand.Text},
 	})
 	var running sync.WaitGroup
@@ -99,6 +114,10 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(known), "B-known/budget")
 	b.ReportMetric(float64(agents), "B-agent/budget")
 	b.ReportMetric(float64(redises), "B-redis/budget")
+	if own {
+		report(Row{Item: "memory of an agent, per budget in use, each with a limit of its own", Ours: fmt.Sprintf("%d B", agents), Goal: "≤ 1,024 B"})
+		return
+	}
 	report(Row{Item: "memory of an agent, per budget known", Ours: fmt.Sprintf("%d B", known)})
 	report(Row{Item: "memory of an agent, per budget in use", Ours: fmt.Sprintf("%d B", agents), Goal: "≤ 1,024 B"})
 	report(Row{Item: "memory of Redis, per budget in use", Ours: fmt.Sprintf("%d B", redises), Goal: "≤ 500 B"})
