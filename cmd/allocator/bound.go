@@ -84,13 +84,9 @@ func (t *boundTool) run(cmd *cobra.Command, format cli.Format) error {
 		return err
 	}
 	views := make([]guarantee, len(budgets))
-	broken := 0
 	for i, b := range budgets {
 		if views[i], err = t.view(b); err != nil {
 			return err
-		}
-		if !views[i].Kept || views[i].Unfit != "" {
-			broken++
 		}
 	}
 	err = cli.Print(cmd.OutOrStdout(), format, map[string]any{"budgets": views}, func(w io.Writer) error {
@@ -101,10 +97,35 @@ func (t *boundTool) run(cmd *cobra.Command, format cli.Format) error {
 		}
 		return nil
 	})
-	if err == nil && broken > 0 {
-		err = cli.Failf("%d of %d budgets cannot keep what is promised", broken, len(budgets))
+	if err != nil {
+		return err
 	}
-	return err
+	return cli.Fail(t.failure(views))
+}
+
+// failure says which budgets break their files' promises, and which can only
+// not be had within --at-most, each with its reason; nil for none.
+func (t *boundTool) failure(views []guarantee) error {
+	var problems []string
+	list := func(what string, why func(*guarantee) string) {
+		var named strings.Builder
+		n := 0
+		for i := range views {
+			if reason := why(&views[i]); reason != "" {
+				fmt.Fprintf(&named, "\n  %s: %s", cli.Printable(views[i].Budget), reason)
+				n++
+			}
+		}
+		if n > 0 {
+			problems = append(problems, fmt.Sprintf("%d of %d budgets %s:%s", n, len(views), what, named.String()))
+		}
+	}
+	list("cannot keep what is promised", (*guarantee).broken)
+	list("have no settings for --at-most "+t.atMost.text, func(g *guarantee) string { return g.Unfit })
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, "\n"))
 }
 
 // load reads the files. A percentage that nothing is left of is no bad file
@@ -265,14 +286,22 @@ func (g *guarantee) table(w io.Writer) error {
 }
 
 func (g *guarantee) verdict() string {
+	if why := g.broken(); why != "" {
+		return "NOT KEPT, " + why
+	}
+	return "kept"
+}
+
+// broken says what breaks the promise; "" where it is kept.
+func (g *guarantee) broken() string {
 	if g.Kept {
-		return "kept"
+		return ""
 	}
 	causes := make([]string, len(g.Beyond))
 	for i, n := range g.Beyond {
 		causes[i] = string(n)
 	}
-	return "NOT KEPT, because of " + strings.Join(causes, ", ")
+	return "because of " + strings.Join(causes, ", ")
 }
 
 // share is the value of --at-most.

@@ -80,6 +80,34 @@ func TestBoundExits1(t *testing.T) {
 	}
 }
 
+// What fails is named, each with its reason: a promise that is broken, and a
+// wish that cannot be had although the promise is kept. Seen to catch: the
+// wish called a promise, and the budget left out.
+func TestBoundNamesWhatFails(t *testing.T) {
+	path := write(t, `
+budgets:
+  - name: a
+    limit: {rate: 1000/s, burst: 2000}
+  - name: b
+    limit: {quota: 10, per: day}
+`)
+	const wished = "1 of 2 budgets have no settings for --at-most 2:\n  a: no settings keep the bound within 2 tokens: with no float it is "
+	const promised = "1 of 2 budgets cannot keep what is promised:\n  a: because of suspended processes\n"
+	for flags, want := range map[string]string{
+		"--at-most 2":                           "allocator: " + wished + "3",
+		"--suspended-processes 1":               "allocator: " + promised,
+		"--at-most 2 --suspended-processes 1":   "allocator: " + promised + wished + "253",
+		"--at-most 300 --suspended-processes 1": "allocator: " + promised,
+	} {
+		var c call
+		code := c.run(t.Context(), append([]string{"bound", "-f", path}, strings.Fields(flags)...)...)
+		said := c.err.String()
+		if code != 1 || !strings.HasPrefix(said, want) || strings.Contains(want, "at-most") != strings.Contains(said, "at-most") {
+			t.Errorf("%s: exit %d, %q\nwant %q", flags, code, said, want)
+		}
+	}
+}
+
 func TestBoundExits2(t *testing.T) {
 	good := write(t, documented)
 	for _, c := range []struct{ line, want string }{
