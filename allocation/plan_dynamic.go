@@ -19,7 +19,8 @@ type dynamicPlan struct {
 	active  int
 	ceiling lease.Tokens // what the reserves leave of burst and float
 	free    lease.Tokens // the pool's available tokens, at least 0
-	// overload is demand above the rate; scarce is that, or few tokens left.
+	// overload is demand of nearly the rate, or above it; scarce is that, or few
+	// tokens left.
 	overload, scarce bool
 }
 
@@ -126,10 +127,10 @@ const (
 	nearby = 4 * time.Millisecond
 )
 
-// keepPaced is the part of a cap that a region may keep full while another
-// lacks rate: one whose demand is met would otherwise hold its cap full all the
+// keepPaced is the part of a cap that a region may keep full while others may
+// lack rate: one whose demand is met would otherwise hold its cap full all the
 // time, of a burst that a central bucket would have spent. What it keeps is for
-// its own jumps.
+// its own jumps. A region alone keeps all of it, for nobody lacks it.
 const keepPaced = 0.6
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
@@ -165,7 +166,7 @@ func (d *dynamicPlan) pace() float64 {
 			continue
 		}
 		d.targets[i].Paced = Share{X: settledX(r.x, d.x[i]), Beta: beta}
-		if d.overload {
+		if d.overload && d.active > 1 {
 			d.targets[i].Paced.Keep = wholeTokens(keepPaced*float64(beta), beta)
 		}
 		inventory -= float64(beta)

@@ -189,9 +189,9 @@ func TestDynamicSparesWhatRefillsCaps(t *testing.T) {
 	}
 }
 
-// Only while some region lacks rate is any asked to spend its cap down, and then
-// not to less than half of it.
-func TestDynamicAsksForFullCapsWhereRateIsLacking(t *testing.T) {
+// Only while demand is about the rate or above it is a region asked to spend its
+// cap down, and then not to less than half of it.
+func TestDynamicAsksToSpendCapsDownWhereRateIsLacking(t *testing.T) {
 	for _, c := range []struct {
 		demand float64
 		asked  bool
@@ -208,6 +208,17 @@ func TestDynamicAsksForFullCapsWhereRateIsLacking(t *testing.T) {
 				t.Errorf("demand %g: %s may keep %d of %d", c.demand, target.Region, share.Keep, share.Beta)
 			}
 		}
+	}
+}
+
+// A region alone has nobody to spend its cap for.
+func TestDynamicLeavesARegionAloneItsCap(t *testing.T) {
+	now := lease.Time(0).Add(time.Hour)
+	s, p := planState(bucket(1000, 300, policy.Dynamic),
+		Region{Name: "a", Demand: 1500, RTT: 100 * time.Millisecond, SeenAt: now}, Region{Name: "silent"})
+	share := Plan(s, p, now)[0].Paced
+	if share.Beta == 0 || share.Keep != 0 {
+		t.Errorf("it may keep %d of %d", share.Keep, share.Beta)
 	}
 }
 
