@@ -229,17 +229,23 @@ func (k *Keeper) want(w *ward) lease.Tokens {
 const spendDown = 0.2
 
 // asked is the rate that the region asks for: its demand, or less of it while
-// its paced share holds more than the ledger wants to lie there.
+// its paced share holds more than the ledger wants to lie there. What its reserve
+// mints comes whatever it asks for, so that only the rest can be less.
 func (w *ward) asked() float64 {
-	if w.alive(lease.Paced) && w.keepPaced > 0 && partOf(w.held[lease.Paced-1], w.lease(lease.Paced).Beta) > w.keepPaced {
-		return (1 - spendDown) * w.demand.rate
+	full := partOf(w.held[lease.Paced-1], w.lease(lease.Paced).Beta)
+	if !w.alive(lease.Paced) || w.keepPaced == 0 || full <= w.keepPaced {
+		return w.demand.rate
 	}
-	return w.demand.rate
+	reserved := 0.0
+	if w.alive(lease.Reserve) {
+		reserved = w.lease(lease.Reserve).X.PerSecond()
+	}
+	return w.demand.rate - spendDown*max(0, w.demand.rate-reserved)
 }
 
-// cutSelf lowers a paced share that stands above what is asked for: the region cuts
-// itself, which saves the round trip of a recall. While nobody lacks tokens the
-// plan spares a share a tenth, with which it fills up again.
+// cutSelf lowers a paced share that stands above what is asked for: the region
+// cuts itself, which saves the round trip of a recall. While nobody lacks tokens
+// the plan spares a share a tenth, with which it fills up again.
 func (k *Keeper) cutSelf(w *ward, in *regionstore.Intent) {
 	l := w.lease(lease.Paced)
 	enough := 0.9
