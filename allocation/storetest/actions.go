@@ -281,7 +281,7 @@ func (w *world) planner(s *allocation.State, p *allocation.Pool, now lease.Time)
 		targets[i] = allocation.Target{
 			Region:  w.regions[i].name,
 			Reserve: allocation.Share{X: of(p.Rate.Tokens, t.reserveX), Beta: of(p.Burst, t.reserveBeta)},
-			Paced:   allocation.Share{X: of(p.Rate.Tokens, t.pacedX), Beta: of(p.Burst, t.pacedBeta)},
+			Paced:   allocation.Share{X: of(p.Rate.Tokens, t.pacedX), Beta: of(p.Burst, t.pacedBeta), Keep: of(p.Burst, t.keep)},
 			Lump:    of(p.Burst, t.lump),
 			Lumps:   t.lump > 0,
 			Piece:   t.piece,
