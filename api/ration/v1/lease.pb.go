@@ -341,8 +341,9 @@ type SyncItem struct {
 	Budget string                 `protobuf:"bytes,1,opt,name=budget,proto3" json:"budget,omitempty"`
 	// At most one per kind.
 	Leases []*LeaseReport `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
-	// Offered cost, admitted or not, in tokens per second; finite, >= 0. It
-	// steers the plan, never safety.
+	// Offered cost, admitted or not, in tokens per second, less what the region
+	// means to spend of a share's balance; finite, >= 0. It steers the plan, never
+	// safety.
 	Demand float64 `protobuf:"fixed64,3,opt,name=demand,proto3" json:"demand,omitempty"`
 	// Cumulative offered cost of distinct checks, in tokens.
 	DemandTotal int64 `protobuf:"varint,4,opt,name=demand_total,json=demandTotal,proto3" json:"demand_total,omitempty"`
