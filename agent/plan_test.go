@@ -2,10 +2,10 @@ package agent
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
-	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
 )
 
@@ -90,30 +90,33 @@ func TestDynamicPlanGoals(t *testing.T) {
 }
 
 // While one region lacks rate, another whose demand is met does not sit on a
-// full cap: it spends of it, and mints less meanwhile. Once nobody lacks rate,
-// the cap fills again. Seen to catch: a region that asks for all of its demand,
-// with 0.77 of its cap full while the crowd lasts.
+// full cap: it asks for a fifth less, until it has spent of it. While nobody
+// lacks rate it asks for all of its demand. Seen to catch: a share's keep that
+// the ledger does not say, and a region that does not heed it.
 func TestARegionWithEnoughSpendsItsCapDown(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(bucket("acme/x", 1000, 1000, policy.Dynamic, "hot", "cold"))
-	const calm, crowd, end = 10 * time.Second, 30 * time.Second, 50 * time.Second
-	hot, cold := w.agent(w.region("hot", 80*time.Millisecond)), w.region("cold", 80*time.Millisecond)
-	hot.load("acme/x", 300, end)
+	const calm, crowd = 10 * time.Second, 15 * time.Second
+	hot, cold := w.agent(w.region("hot", 80*time.Millisecond)), w.agent(w.region("cold", 80*time.Millisecond))
+	hot.load("acme/x", 300, crowd)
 	w.after(calm, func() { hot.load("acme/x", 1500, crowd) })
-	w.agent(cold).load("acme/x", 200, end)
-	// full is how full the cap is on average in the ten seconds before until.
-	full := map[time.Duration]float64{}
-	for _, until := range []time.Duration{calm, crowd, end} {
-		for at := until - 10*time.Second; at < until; at += time.Second {
-			w.after(at+time.Second/2, func() {
-				v := cold.store.Peek("acme/x")
-				beta := v.Row.Leases[lease.Paced-1].Beta
-				full[until] += float64(v.Live[lease.Paced-1]) / float64(max(1, beta)) / 10
+	cold.load("acme/x", 400, crowd)
+	least := func(from, until time.Duration) *float64 {
+		least := math.Inf(1)
+		for at := from; at < until; at += 50 * time.Millisecond {
+			w.after(at, func() {
+				for _, r := range w.state("acme/x").Regions {
+					if r.Name == "cold" {
+						least = min(least, r.Demand)
+					}
+				}
 			})
 		}
+		return &least
 	}
-	w.run(end)
-	if full[calm] < 0.7 || full[crowd] > 0.6 || full[end] < 0.7 {
-		t.Errorf("caps are full to %.2f before the crowd, %.2f in it and %.2f after it", full[calm], full[crowd], full[end])
+	before, during := least(calm/2, calm), least(calm, crowd)
+	w.run(crowd)
+	if *before < 340 || *during > 340 {
+		t.Errorf("of its 400 it asks for at least %.0f before the crowd, and %.0f in it", *before, *during)
 	}
 }
