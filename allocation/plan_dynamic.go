@@ -130,7 +130,8 @@ const (
 // keepPaced is the part of a cap that a region may keep full while others may
 // lack rate: one whose demand is met would otherwise hold its cap full all the
 // time, of a burst that a central bucket would have spent. What it keeps is for
-// its own jumps. A region alone keeps all of it, for nobody lacks it.
+// its own jumps. A region alone keeps all of it, for nobody lacks it, and so does
+// one that gets no more than its floor, which is promised to it.
 const keepPaced = 0.6
 
 // pace plans the paced shares and returns the inventory they leave for lumps.
@@ -166,7 +167,7 @@ func (d *dynamicPlan) pace() float64 {
 			continue
 		}
 		d.targets[i].Paced = Share{X: settledX(r.x, d.x[i]), Beta: beta}
-		if d.overload && d.active > 1 {
+		if d.overload && d.active > 1 && d.x[i] > r.floor {
 			d.targets[i].Paced.Keep = wholeTokens(keepPaced*float64(beta), beta)
 		}
 		inventory -= float64(beta)

@@ -222,6 +222,20 @@ func TestDynamicLeavesARegionAloneItsCap(t *testing.T) {
 	}
 }
 
+// What is promised is not asked back: only above its floor does a region spend
+// its cap down.
+func TestDynamicLeavesAFloorItsCap(t *testing.T) {
+	regions := []policy.Region{{Name: "a", Floor: perSecondRate(200)}, {Name: "b"}}
+	for demand, asked := range map[float64]bool{150: false, 250: true} {
+		s, p := planState(bucket(1000, 300, policy.Dynamic, regions...),
+			Region{Name: "a", Demand: demand, RTT: 100 * time.Millisecond}, Region{Name: "b", Demand: 5000, RTT: 100 * time.Millisecond})
+		targets := Plan(s, p, 0)
+		if share := targets[0].Paced; share.Beta == 0 || share.Keep > 0 != asked || targets[1].Paced.Keep == 0 {
+			t.Errorf("demand %v of a floor of 200: it may keep %d of %d, the other %d", demand, share.Keep, share.Beta, targets[1].Paced.Keep)
+		}
+	}
+}
+
 func TestDynamicReservesComeFirst(t *testing.T) {
 	regions := []policy.Region{
 		{Name: "a", Reserve: policy.Reserve{Rate: perSecondRate(200), Burst: 50}},
