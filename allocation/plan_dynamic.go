@@ -166,7 +166,7 @@ func (d *dynamicPlan) pace() float64 {
 		if beta < 1 {
 			continue
 		}
-		d.targets[i].Paced = Share{X: settledX(r.x, d.x[i]), Beta: beta}
+		d.targets[i].Paced = Share{X: settledX(r.x, d.x[i], d.perSec[i] >= r.demand), Beta: beta}
 		if d.overload && d.active > 1 && d.x[i] > r.floor {
 			d.targets[i].Paced.Keep = wholeTokens(keepPaced*float64(beta), beta)
 		}
@@ -180,12 +180,18 @@ func (d *dynamicPlan) inFlight(i int) float64 {
 	return d.perSec[i] * (d.regions[i].rtt + reportEvery).Seconds()
 }
 
-// settledX keeps a share as it is while the plan has a twentieth less or a
-// fiftieth more: each change costs messages, and the pool's own minting makes up
-// for the difference. Where the pool has nothing, a region of little demand
-// stays short of whatever its share is short of, hence the fiftieth.
-func settledX(counted, planned lease.Tokens) lease.Tokens {
-	if counted > 0 && counted-planned <= planned/20 && planned-counted <= planned/50 {
+// settledX keeps a share as it is while the plan differs by less than a
+// twentieth: each change costs messages, and the pool's own minting makes up for
+// the difference. Where the pool has nothing, a region whose demand could be met
+// stays short of what its share is short of: one that is met is raised from a
+// fiftieth on. The others are not: a fiftieth of a large share is much of a small
+// one, which would have to wait until the large one is cut again.
+func settledX(counted, planned lease.Tokens, met bool) lease.Tokens {
+	short := planned / 20
+	if met {
+		short = planned / 50
+	}
+	if counted > 0 && counted-planned <= planned/20 && planned-counted <= short {
 		return counted
 	}
 	return planned

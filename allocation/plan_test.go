@@ -222,6 +222,25 @@ func TestDynamicLeavesARegionAloneItsCap(t *testing.T) {
 	}
 }
 
+// A share follows the plan once it is off by more than a twentieth, and already by
+// more than a fiftieth where it is all that keeps its region short.
+func TestDynamicSettlesSharesByWhoLacks(t *testing.T) {
+	for _, c := range []struct {
+		demand        float64
+		counted, want lease.Tokens
+	}{
+		{300, 290, 300}, {300, 295, 295}, {300, 314, 314}, {300, 320, 300}, // met
+		{9000, 670, 670}, {9000, 660, 700}, {9000, 730, 730}, {9000, 740, 700}, // gets 700
+	} {
+		s, p := planState(bucket(1000, 300, policy.Dynamic),
+			Region{Name: "a", Demand: c.demand, RTT: 100 * time.Millisecond}, Region{Name: "b", Demand: 9300 - c.demand, RTT: 100 * time.Millisecond})
+		s.Leases = []Lease{{Region: "a", Kind: lease.Paced, X: c.counted, Window: p.Start}}
+		if got := Plan(s, p, 0)[0].Paced.X; got != c.want {
+			t.Errorf("demand %v with %d: planned %d, want %d", c.demand, c.counted, got, c.want)
+		}
+	}
+}
+
 // What is promised is not asked back: only above its floor does a region spend
 // its cap down.
 func TestDynamicLeavesAFloorItsCap(t *testing.T) {
