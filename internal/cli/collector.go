@@ -11,8 +11,8 @@ import (
 // leastGarbage is how much a server allocates between two garbage collections,
 // at least, in bytes. The runtime collects whenever what is live has doubled, at
 // least 4 MB: a server of few budgets that answers tens of thousands of requests
-// a second would collect dozens of times a second, which takes a third of its
-// throughput, and callers wait for it.
+// a second would collect over a hundred times a second, which takes a third of
+// its throughput, and callers wait for it.
 const leastGarbage = 64 << 20
 
 // TuneCollector lets a server's garbage reach 64 MB before it is collected. A
