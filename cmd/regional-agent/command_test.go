@@ -221,20 +221,33 @@ func TestAgent(t *testing.T) {
 	}
 }
 
+// serving runs an agent of a region, over that Redis and an allocator for "us",
+// until end, which checks that it ended well.
+func serving(t *testing.T, region string, redis *testredis.Server) (c *call, url string, end func()) {
+	t.Helper()
+	server, _ := allocator(t)
+	ctx, stop := context.WithCancel(t.Context())
+	c = &call{}
+	done := make(chan int, 1)
+	go func() {
+		done <- c.run(ctx, "--region", region, "--allocator", server.GRPCAddr(), "--insecure", "--token-file", tokenFile(t, "secret\n"),
+			"--redis-url", redis.Addr(), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--drain-pause", "1ms")
+	}()
+	t.Cleanup(func() { stop(); _ = server.Stop(context.Background()) })
+	url = "http://" + await(t, done, c, `"msg":"serving".*"http":"([^"]+)"`)
+	return c, url, func() {
+		stop()
+		if code := <-done; code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	}
+}
+
 // An agent that has another region's token is never ready, and says why in its
 // log and at /readyz. Seen to catch: the budgets asked for in nobody's name.
 func TestAnotherRegionsTokenIsNotReady(t *testing.T) {
 	redis := testredis.Start(t, testredis.Options{})
-	server, _ := allocator(t)
-	defer func() { _ = server.Stop(context.Background()) }()
-	ctx, stop := context.WithCancel(t.Context())
-	c := &call{}
-	done := make(chan int, 1)
-	go func() {
-		done <- c.run(ctx, "--region", "eu", "--allocator", server.GRPCAddr(), "--insecure", "--token-file", tokenFile(t, "secret\n"),
-			"--redis-url", redis.Addr(), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--drain-pause", "1ms")
-	}()
-	url := "http://" + await(t, done, c, `"msg":"serving".*"http":"([^"]+)"`)
+	c, url, end := serving(t, "eu", redis)
 	const why = `the token is that of region "us", and the caller says that it is "eu"`
 	eventually(t, "the reason at /readyz", func() bool {
 		status, text := get(t, url+"/readyz")
@@ -247,26 +260,14 @@ func TestAnotherRegionsTokenIsNotReady(t *testing.T) {
 		return strings.Contains(c.err.String(), `"msg":"the allocator refuses the token"`) &&
 			strings.Contains(c.err.String(), strings.ReplaceAll(why, `"`, `\"`))
 	})
-	stop()
-	if code := <-done; code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	end()
 }
 
 // A Redis that goes away is said once, not per request, in the log's own form.
 // Seen to catch: a breaker that opens in silence.
 func TestAnOutageOfRedisIsLoggedOnce(t *testing.T) {
 	redis := testredis.Start(t, testredis.Options{})
-	server, _ := allocator(t)
-	defer func() { _ = server.Stop(context.Background()) }()
-	ctx, stop := context.WithCancel(t.Context())
-	c := &call{}
-	done := make(chan int, 1)
-	go func() {
-		done <- c.run(ctx, "--region", "us", "--allocator", server.GRPCAddr(), "--insecure", "--token-file", tokenFile(t, "secret\n"),
-			"--redis-url", redis.Addr(), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--drain-pause", "1ms")
-	}()
-	url := "http://" + await(t, done, c, `"msg":"serving".*"http":"([^"]+)"`)
+	c, url, end := serving(t, "us", redis)
 	eventually(t, "ready", func() bool { status, _ := get(t, url+"/readyz"); return status == 200 })
 	redis.Kill()
 	const away = `"msg":"the region's store does not answer"`
@@ -276,10 +277,7 @@ func TestAnOutageOfRedisIsLoggedOnce(t *testing.T) {
 		}
 		return strings.Contains(c.err.String(), away)
 	})
-	stop()
-	if code := <-done; code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	end()
 	if n := strings.Count(c.err.String(), away); n != 1 {
 		t.Errorf("said %d times", n)
 	}
