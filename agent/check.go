@@ -123,3 +123,16 @@ type Answer struct {
 	// lease.Shortage's or one of this package's.
 	Reason string
 }
+
+// leastRetry is said where the agent does not know when the cost could pass,
+// so that nobody comes back at once.
+const leastRetry = 100 * time.Millisecond
+
+// ComeBack is when a caller may ask again: RetryAfter, or 100 ms where that is
+// unknown; 0 for what passed, and for what never will.
+func (a *Answer) ComeBack() time.Duration {
+	if a.Outcome == Allowed || a.Never || a.RetryAfter > 0 {
+		return a.RetryAfter
+	}
+	return leastRetry
+}

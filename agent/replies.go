@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"math"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -171,17 +170,6 @@ func (k *Keeper) learn(w *ward, states []lease.State) {
 		w.scarce = 0
 	}
 	k.learnRefusal(w, lump, share, standsInTheWay)
-}
-
-// partOf is the part that n is of all, in 255ths, rounded up.
-func partOf(n, all lease.Tokens) uint8 {
-	switch {
-	case n <= 0:
-		return 0
-	case n >= all:
-		return 255
-	}
-	return uint8(math.Ceil(255 * float64(n) / float64(all)))
 }
 
 func (k *Keeper) learnKind(w *ward, s *lease.State) {

@@ -243,6 +243,17 @@ func (w *ward) asked() float64 {
 	return w.demand.rate - spendDown*max(0, w.demand.rate-reserved)
 }
 
+// partOf is the part that n is of all, in 255ths, rounded up.
+func partOf(n, all lease.Tokens) uint8 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= all:
+		return 255
+	}
+	return uint8(math.Ceil(255 * float64(n) / float64(all)))
+}
+
 // cutSelf lowers a paced share that stands above what is asked for: the region
 // cuts itself, which saves the round trip of a recall. While nobody lacks tokens
 // the plan spares a share a tenth, with which it fills up again.

@@ -59,14 +59,11 @@ func (s *Server) ShouldRateLimit(ctx context.Context, m *ratelimitv3.RateLimitRe
 		return nil, leaserpc.EncodeError(err)
 	case answer.Outcome == agent.Unavailable:
 		e := lease.Errorf(lease.Unavailable, "", "no decision could be made: %s", answer.Reason)
-		e.RetryAfter = max(answer.RetryAfter, leastRetry)
+		e.RetryAfter = answer.ComeBack()
 		return nil, leaserpc.EncodeError(e)
 	}
 	return s.reply(q, &answer), nil
 }
-
-// leastRetry is said where the agent does not know when it will decide again.
-const leastRetry = 100 * time.Millisecond
 
 // decide looks at what is only looked at, and then charges the rest.
 func (s *Server) decide(ctx context.Context, q *request) (agent.Answer, error) {

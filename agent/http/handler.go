@@ -174,7 +174,7 @@ type errorBody struct {
 }
 
 func writeAnswer(w nethttp.ResponseWriter, a *agent.Answer) {
-	retry := retryAfter(a)
+	retry := a.ComeBack()
 	body := answerBody{
 		Allowed:      a.Outcome == agent.Allowed,
 		Limit:        int64(a.Limit),

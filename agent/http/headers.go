@@ -60,19 +60,6 @@ func headerName(name string) string {
 	return b.String()
 }
 
-// leastRetry is said where the agent does not know when the cost could pass,
-// so that nobody comes back at once.
-const leastRetry = 100 * time.Millisecond
-
-// retryAfter is when the caller may come back, as body and header say it; 0
-// for what passed, and for what never will.
-func retryAfter(a *agent.Answer) time.Duration {
-	if a.Outcome == agent.Allowed || a.Never || a.RetryAfter > 0 {
-		return a.RetryAfter
-	}
-	return leastRetry
-}
-
 // setRetryAfter writes whole seconds, rounded up: who comes back then is not
 // too early. An error's unknown time is said as one second, the least there is.
 func setRetryAfter(h nethttp.Header, d time.Duration) {

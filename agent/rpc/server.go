@@ -66,14 +66,11 @@ func (s *Server) CheckLimits(ctx context.Context, m *rationv1.CheckLimitsRequest
 		return answerToProto(&answer), nil
 	case agent.Unavailable:
 		e := lease.Errorf(lease.Unavailable, "", "no decision could be made: %s", answer.Reason)
-		e.RetryAfter = max(answer.RetryAfter, leastRetry)
+		e.RetryAfter = answer.ComeBack()
 		return nil, encode(e)
 	}
 	return nil, encode(lease.Errorf(lease.Internal, "", "internal error"))
 }
-
-// leastRetry is said where the agent does not know when it will decide again.
-const leastRetry = 100 * time.Millisecond
 
 // checkFromProto refuses what Go cannot hold and what agent.Check forbids.
 func checkFromProto(m *rationv1.CheckLimitsRequest) (agent.Check, error) {

@@ -124,8 +124,8 @@ func TestModesHaveTheirWords(t *testing.T) {
 // Caught: allowed = false for no decision, which a caller takes for a denial.
 func TestNoDecisionIsUnavailable(t *testing.T) {
 	for want, answer := range map[time.Duration]agent.Answer{
-		3 * time.Second: {Outcome: agent.Unavailable, Reason: "no_lease", RetryAfter: 3 * time.Second},
-		leastRetry:      {Outcome: agent.Unavailable, Reason: "no_lease"},
+		3 * time.Second:        {Outcome: agent.Unavailable, Reason: "no_lease", RetryAfter: 3 * time.Second},
+		100 * time.Millisecond: {Outcome: agent.Unavailable, Reason: "no_lease"},
 	} {
 		client, _ := start(t, always(answer))
 		_, err := client.CheckLimits(t.Context(), byName())
