@@ -23,6 +23,7 @@ import (
 	agenthttp "github.com/ration-dev/ration/agent/http"
 	agentrpc "github.com/ration-dev/ration/agent/rpc"
 	"github.com/ration-dev/ration/lease"
+	"github.com/ration-dev/ration/lease/rpc"
 	"github.com/ration-dev/ration/policy"
 	"github.com/ration-dev/ration/regionstore"
 )
@@ -164,10 +165,10 @@ func (a *Agent) Start(ctx context.Context) error {
 
 func (a *Agent) start() error {
 	var err error
-	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, &a.panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
+	a.grpc, err = newGRPC(a.opt.GRPC, "--grpc", a.opt.TLS, a.opt.Log, func(r grpc.ServiceRegistrar) {
 		agentrpc.NewServer(a, &a.runner.Stats().Invalid).Register(r)
 		envoy.NewServer(a, &a.runner.Stats().Invalid).Register(r)
-	}, grpc.MaxRecvMsgSize(agentrpc.MaxMessage), envoy.ServerOption())
+	}, AgentServerOptions(&a.panics, a.opt.Log)...)
 	if err != nil {
 		return err
 	}
@@ -185,6 +186,13 @@ func (a *Agent) start() error {
 	a.web.serve()
 	a.parts.push("the HTTP server", a.web.stop)
 	return nil
+}
+
+// AgentServerOptions are those of an agent's gRPC server, TLS aside, for whoever
+// measures what such a server costs before it decides anything. panics counts
+// what handlers did not recover from.
+func AgentServerOptions(panics *atomic.Int64, log *slog.Logger) []grpc.ServerOption {
+	return append(rpc.ServerOptions(panics, log), grpc.MaxRecvMsgSize(agentrpc.MaxMessage), envoy.ServerOption())
 }
 
 // run starts the runner. Its end closes the region's leases, so it comes after

@@ -130,9 +130,9 @@ func (a *Allocator) start(context.Context) error {
 	a.source = &timed{allocation.NewLongPoll(committer), a.synced}
 
 	var err error
-	a.grpc, err = newGRPC(a.opt.Listen, "--listen", a.opt.TLS, &a.stats.Panics, a.opt.Log, func(r grpc.ServiceRegistrar) {
+	a.grpc, err = newGRPC(a.opt.Listen, "--listen", a.opt.TLS, a.opt.Log, func(r grpc.ServiceRegistrar) {
 		rpc.NewServer(a.source, a.core, a.opt.Credentials, &a.stats).Register(r)
-	}, rpc.Admit(a.opt.Credentials, &a.stats))
+	}, append(rpc.ServerOptions(&a.stats.Panics, a.opt.Log), rpc.Admit(a.opt.Credentials, &a.stats))...)
 	if err != nil {
 		return err
 	}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
-
-	"github.com/ration-dev/ration/lease/rpc"
 )
 
 // grpcServer is a gRPC server with health, reflection, and recovery.
@@ -24,14 +21,12 @@ type grpcServer struct {
 	done     chan struct{}
 }
 
-// newGRPC listens and registers; serve makes it answer. more are options of
-// this server's own.
-func newGRPC(address, flag string, tls credentials.TransportCredentials, panics *atomic.Int64, log *slog.Logger, register func(grpc.ServiceRegistrar), more ...grpc.ServerOption) (*grpcServer, error) {
+// newGRPC listens and registers; serve makes it answer.
+func newGRPC(address, flag string, tls credentials.TransportCredentials, log *slog.Logger, register func(grpc.ServiceRegistrar), options ...grpc.ServerOption) (*grpcServer, error) {
 	l, err := listen(address, flag)
 	if err != nil {
 		return nil, err
 	}
-	options := append(rpc.ServerOptions(panics, log), more...)
 	if tls != nil {
 		options = append(options, grpc.Creds(tls))
 	}
