@@ -145,10 +145,10 @@ func (d *deployment) redisCPU(b *testing.B) (total float64) {
 
 // processCPU is the same of this process: the agent, the allocator and the
 // callers.
-func processCPU(b *testing.B) float64 {
+func processCPU(tb testing.TB) float64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return (time.Duration(used.Utime.Nano()) + time.Duration(used.Stime.Nano())).Seconds()
 }
