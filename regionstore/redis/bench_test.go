@@ -44,7 +44,7 @@ func BenchmarkTake(b *testing.B) {
 func BenchmarkScript(b *testing.B) {
 	server := testredis.Start(b, testredis.Options{})
 	s := open(b, Options{}, server.Addr())
-	for i := range 6 {
+	for i := range 6 + runRows {
 		grant(b, s, fmt.Sprintf("acme/%d", i), 1<<50)
 	}
 	// The callers' bound lies ahead of the clock for as long as this runs.
@@ -57,32 +57,48 @@ func BenchmarkScript(b *testing.B) {
 		return s.takeCall(&req)
 	}
 	first := takes(1, "acme/1")
+	var several, views, settles []call
+	for i := range runRows {
+		name := fmt.Sprintf("acme/%d", 6+i)
+		var args arguments
+		args.now(now)
+		several, views = append(several, again(0, name)), append(views, s.onRow(s.scripts.read, name, args))
+		settles = append(settles, s.settleCall(&regionstore.Settle{Budget: name, Kind: lease.Lump, Incarnation: "x", Generation: 1, Used: 1, Now: now}))
+	}
 	for _, c := range []struct {
-		name string
-		call call
+		name  string
+		calls []call
 	}{
-		{"take/budgets=1", again(0, "acme/0")},
-		{"take/budgets=3", again(0, "acme/2", "acme/3", "acme/4")},
-		{"take/first", s.takeCall(&first)},
-		{"take/ahead", again(1, "acme/5")},
-		{"prelude", call{script: newScript("return {id}"), keys: []string{s.keys.row("acme/0")}}},
-		{"least", call{script: &script{source: "return 1", sha: redis.NewScript("return 1").Hash()}}},
+		{"take/budgets=1", []call{again(0, "acme/0")}},
+		{"take/budgets=3", []call{again(0, "acme/2", "acme/3", "acme/4")}},
+		{"take/first", []call{s.takeCall(&first)}},
+		{"take/ahead", []call{again(1, "acme/5")}},
+		{"take/together", several},
+		{"read", views[:1]},
+		{"read/together", views},
+		{"settle", settles[:1]},
+		{"settle/together", settles},
+		{"prelude", []call{{script: newScript("return {id}"), keys: []string{s.keys.row("acme/0")}}}},
+		{"least", []call{{script: &script{source: "return 1", sha: redis.NewScript("return 1").Hash()}}}},
 	} {
-		b.Run(c.name, func(b *testing.B) { serverTime(b, server, s, c.call) })
+		b.Run(c.name, func(b *testing.B) { serverTime(b, server, s, c.calls) })
 	}
 }
 
-func serverTime(b *testing.B, server *testredis.Server, s *Store, c call) {
+// serverTime sends calls of one script in one run, and many of that at once; its
+// figures are per call.
+func serverTime(b *testing.B, server *testredis.Server, s *Store, calls []call) {
 	const depth = 50
 	ctx := context.Background()
-	if err := s.client.ScriptLoad(ctx, c.script.source).Err(); err != nil {
+	if err := s.client.ScriptLoad(ctx, calls[0].script.source).Err(); err != nil {
 		b.Fatal(err)
 	}
 	server.Do("CONFIG", "RESETSTAT")
 	for b.Loop() {
 		cmds := make([]onceCmd, depth)
 		for i := range cmds {
-			cmds[i] = evalSHA(ctx, c.script, s.head(c))
+			r := together(calls)[0]
+			cmds[i] = evalSHA(ctx, r.script, s.arguments(&r))
 		}
 		s.pipeline(ctx, cmds)
 		for _, cmd := range cmds {
@@ -97,6 +113,6 @@ func serverTime(b *testing.B, server *testredis.Server, s *Store, c call) {
 	if _, err := fmt.Sscanf(line, "calls=%d,usec=%d,usec_per_call=%f", &n, &usec, &per); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(per, "µs-server/op")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(depth*b.N), "ns/op")
+	b.ReportMetric(per/float64(len(calls)), "µs-server/op")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(depth*b.N*len(calls)), "ns/op")
 }

@@ -25,7 +25,6 @@ type lane struct {
 type ticket struct {
 	ctx   context.Context
 	call  call
-	args  []any
 	reply *reply
 	err   error
 	done  chan struct{}
@@ -91,7 +90,7 @@ func (s *Store) runOr(ctx context.Context, c call, late func(*reply)) (*reply, e
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	t := &ticket{ctx: ctx, call: c, args: s.head(c), late: late}
+	t := &ticket{ctx: ctx, call: c, late: late}
 	l := s.lanes.get(s.primary(c.slot))
 	switch l.board(t) {
 	case full:
@@ -201,17 +200,12 @@ func (l *lane) next() []*ticket {
 
 // send runs a batch in one round trip.
 func (s *Store) send(ctx context.Context, batch []*ticket) {
-	calls, args := make([]call, len(batch)), make([][]any, len(batch))
+	calls, replies, errs := make([]call, len(batch)), make([]*reply, len(batch)), make([]error, len(batch))
 	for i, t := range batch {
-		if s.connCheck.Load() {
-			t.args = s.head(t.call) // the replication id may be another one since it came
-		}
-		calls[i], args[i] = t.call, t.args
+		calls[i] = t.call
 	}
-	cmds := s.exchange(ctx, calls, args)
+	s.exchange(ctx, calls, replies, errs)
 	for i, t := range batch {
-		if t.err = translate(cmds[i].Err()); t.err == nil {
-			t.reply, t.err = s.answer(t.call, cmds[i].Val())
-		}
+		t.reply, t.err = replies[i], errs[i]
 	}
 }

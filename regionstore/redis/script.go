@@ -18,8 +18,10 @@ import (
 var luaFiles embed.FS
 
 // script is one step: its source behind the shared prelude, and its digest.
+// each is set if one run of it does the step for several calls (lua/each.lua).
 type script struct {
 	source, sha string
+	each        bool
 }
 
 // scripts has every step.
@@ -35,13 +37,18 @@ func loadScripts(config regionstore.Config) scripts {
 		micros(lease.ProcessDeadline), micros(lease.LongestProcessDeadline), micros(config.Clocks.Guard(lease.LongestProcessDeadline)),
 		micros(config.KeepMargin), micros(regionstore.KeepLocal), micros(regionstore.MaxLag))
 	core := times + mustRead("rate") + mustRead("wallet")
-	wallet := func(name string) *script { return newScript(core + mustRead("view") + mustRead(name)) }
+	each := func(source string) *script {
+		sc := newScript(source + mustRead("each"))
+		sc.each = true
+		return sc
+	}
+	wallet := func(name string) *script { return each(core + mustRead("view") + mustRead(name)) }
 	register := func(name string) *script {
 		return newScript(times + mustRead("register") + mustRead(name))
 	}
 	return scripts{
 		open: wallet("open"), begin: wallet("begin"), install: wallet("install"),
-		take: newScript(core + mustRead("take")), settle: wallet("settle"), giveBack: wallet("return"),
+		take: each(core + mustRead("take")), settle: wallet("settle"), giveBack: wallet("return"),
 		close: wallet("close"), local: wallet("local"), read: wallet("read"),
 		touch: register("touch"), inUse: register("inuse"), lead: register("lead"), join: register("join"),
 	}
@@ -95,34 +102,12 @@ type onceCmd struct{ *redis.Cmd }
 // NoRetry tells the client library so.
 func (onceCmd) NoRetry() bool { return true }
 
-// call is one run of a script.
+// call is one step.
 type call struct {
 	script *script
 	slot   uint32
 	keys   []string
 	args   []any
-}
-
-// head puts the clock and the replication id before a step's own arguments:
-// both empty in production, where the script reads them.
-func (s *Store) head(c call) []any {
-	now, replid := "", ""
-	if s.opts.TestClock != nil {
-		t, id := s.opts.TestClock()
-		now, replid = fmt.Sprint(int64(t)), id
-	}
-	if s.connCheck.Load() {
-		if id := s.connReplid.Load(); id != nil {
-			replid = *id
-		}
-	}
-	args := make([]any, 0, 5+len(c.keys)+len(c.args))
-	args = append(args, "", "", len(c.keys))
-	for _, k := range c.keys {
-		args = append(args, k)
-	}
-	args = append(args, now, replid)
-	return append(args, c.args...)
 }
 
 // stepBatch is how many steps share a round trip, and a timeout: few enough for
@@ -158,37 +143,32 @@ func (s *Store) runBatch(ctx context.Context, calls []call, replies []*reply, er
 		}
 		return
 	}
-	args := make([][]any, len(calls))
-	for i := range calls {
-		args[i] = s.head(calls[i])
-	}
-	for i, cmd := range s.exchange(ctx, calls, args) {
-		if errs[i] = translate(cmd.Err()); errs[i] == nil {
-			replies[i], errs[i] = s.answer(calls[i], cmd.Val())
-		}
-	}
+	s.exchange(ctx, calls, replies, errs)
 }
 
-// exchange sends the calls, with their whole arguments, in one round trip; in
-// a second one those whose script the server did not know.
-func (s *Store) exchange(ctx context.Context, calls []call, args [][]any) []onceCmd {
-	cmds := make([]onceCmd, len(calls))
-	for i, c := range calls {
-		cmds[i] = evalSHA(ctx, c.script, args[i])
+// exchange sends the calls in one round trip, and in a second one those whose
+// script the server did not know.
+func (s *Store) exchange(ctx context.Context, calls []call, replies []*reply, errs []error) {
+	runs := together(calls)
+	cmds := make([]onceCmd, len(runs))
+	for i := range runs {
+		cmds[i] = evalSHA(ctx, runs[i].script, s.arguments(&runs[i]))
 	}
 	s.pipeline(ctx, cmds)
 	var again []onceCmd
 	var at []int
-	for i, c := range calls {
+	for i := range runs {
 		if noScript(cmds[i].Err()) {
-			again, at = append(again, eval(ctx, c.script, args[i])), append(at, i)
+			again, at = append(again, eval(ctx, runs[i].script, cmds[i].Args())), append(at, i)
 		}
 	}
 	s.pipeline(ctx, again)
 	for j, i := range at {
 		cmds[i] = again[j]
 	}
-	return cmds
+	for i := range runs {
+		s.answer(&runs[i], cmds[i], replies, errs)
+	}
 }
 
 // pipeline sends commands in one round trip; every one has its own error.
@@ -226,19 +206,4 @@ func newOnce(ctx context.Context, args []any) onceCmd {
 
 func noScript(err error) bool {
 	return err != nil && (errors.Is(err, redis.ErrNoScript) || strings.HasPrefix(err.Error(), "NOSCRIPT"))
-}
-
-// answer takes the header off a reply: the replication id.
-func (s *Store) answer(c call, v any) (*reply, error) {
-	vals, ok := v.([]any)
-	if !ok {
-		return nil, lease.Errorf(lease.Internal, "", "a script answered %T", v)
-	}
-	r := &reply{vals: vals}
-	r.replid = r.str()
-	if r.err != nil {
-		return nil, r.err
-	}
-	s.saw(c.slot, r.replid)
-	return r, nil
 }

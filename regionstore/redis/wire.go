@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -14,6 +15,32 @@ type reply struct {
 	vals   []any
 	at     int
 	err    error
+}
+
+// failedStep is what stands for the length of a step's answer that failed, before
+// its error.
+const failedStep = -1
+
+// step reads the answer of one step of a run of several: its length, and as many
+// values.
+func (r *reply) step() (*reply, error) {
+	n := r.num()
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case n == failedStep:
+		text := r.str()
+		if r.err != nil {
+			return nil, r.err
+		}
+		return nil, translate(errors.New(text))
+	case n < 0 || n > int64(len(r.vals)-r.at):
+		r.fail(n)
+		return nil, r.err
+	}
+	from := r.at
+	r.at += int(n)
+	return &reply{replid: r.replid, vals: r.vals[from:r.at]}, nil
 }
 
 func (r *reply) more() bool { return r.err == nil && r.at < len(r.vals) }
@@ -95,7 +122,7 @@ func (a *arguments) bool(b bool) {
 
 func (r *reply) outcome() regionstore.Outcome { return regionstore.Outcome(r.num()) }
 
-// view reads what push_view and push_missing in wallet.lua wrote.
+// view reads what push_view and push_missing in view.lua wrote.
 func (r *reply) view() regionstore.View {
 	v := regionstore.View{Replid: r.replid, Outcome: r.outcome(), Time: r.time()}
 	if v.Outcome == regionstore.Missing || r.err != nil {
@@ -103,9 +130,7 @@ func (r *reply) view() regionstore.View {
 	}
 	v.Row = regionstore.Row{Replid: r.replid, DemandTotal: r.tokens(), Local: r.local()}
 	for i := range v.Row.Leases {
-		v.Row.Leases[i] = r.lease(lease.Kind(i + 1))
-		v.Live[i] = r.tokens()
-		v.Remains[i] = r.duration()
+		v.Row.Leases[i], v.Live[i], v.Remains[i] = r.lease(lease.Kind(i + 1))
 	}
 	return v
 }
@@ -117,8 +142,13 @@ func (r *reply) local() regionstore.Local {
 	}
 }
 
-func (r *reply) lease(kind lease.Kind) regionstore.Lease {
-	l := regionstore.Lease{
+// lease reads what push_lease in view.lua wrote.
+func (r *reply) lease(kind lease.Kind) (l regionstore.Lease, live lease.Tokens, remains time.Duration) {
+	if !r.bool() {
+		l = regionstore.Lease{Incarnation: lease.Incarnation(r.str()), Lost: lease.Incarnation(r.str()), Mark: r.time()}
+		return l, 0, 0
+	}
+	l = regionstore.Lease{
 		Incarnation: lease.Incarnation(r.str()), Lost: lease.Incarnation(r.str()),
 		Pending: r.bool(), Closed: r.bool(), Ended: r.bool(),
 		Seq: uint64(r.num()), Anchor: r.time(), Deadline: r.time(),
@@ -126,25 +156,26 @@ func (r *reply) lease(kind lease.Kind) regionstore.Lease {
 		Cur: r.generation(), Prev: r.generation(),
 		X: r.rate(), Beta: r.tokens(), Balance: r.tokens(), Carry: r.num(),
 	}
+	live, remains = r.tokens(), r.duration()
 	l.Sent = r.report(kind, l.Incarnation)
-	return l
+	return l, live, remains
 }
 
 func (r *reply) generation() regionstore.Generation {
 	return regionstore.Generation{ID: uint64(r.num()), Tokens: r.tokens(), Opened: r.time(), Until: r.time()}
 }
 
-// report reads what was sent last; a zero sequence is none.
+// report reads what was sent last; a zero sequence is none, and stands alone.
 func (r *reply) report(kind lease.Kind, inc lease.Incarnation) lease.Report {
-	sent := lease.Report{
-		Kind: kind, Incarnation: inc, Seq: uint64(r.num()), Used: r.tokens(), Returned: r.tokens(),
+	seq := uint64(r.num())
+	if seq == 0 {
+		return lease.Report{}
+	}
+	return lease.Report{
+		Kind: kind, Incarnation: inc, Seq: seq, Used: r.tokens(), Returned: r.tokens(),
 		X: r.rate(), Beta: r.tokens(), Prefetched: r.tokens(), Closed: r.bool(),
 		Want: r.tokens(), Regrant: lease.Incarnation(r.str()), Granted: r.tokens(),
 	}
-	if sent.Seq == 0 {
-		return lease.Report{}
-	}
-	return sent
 }
 
 func (r *reply) takeResult() regionstore.TakeResult {

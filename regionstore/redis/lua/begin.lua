@@ -1,15 +1,8 @@
 -- Writes a new sequence, and all that will be said under it, into each lease
 -- that an intent names, before anything is sent.
--- KEYS[1]: the row. ARGV: not_after, min_age, number of intents; per intent:
+-- Key: the row. Arguments: not_after, min_age, number of intents; per intent:
 -- kind, incarnation, want, regrant, lower x, its period, lower beta, supersede.
 -- Atomic: load, all intents, save.
-local not_after, min_age, intents = number(), number(), number()
-local row, before = load(KEYS[1])
-if not current(row) then
-  for _ = 1, intents do push(MISSING) end
-  push_missing(not_after)
-  return out
-end
 
 -- cuts a share at once
 local function lower(l, x, per, beta)
@@ -35,7 +28,7 @@ local function write(l, kind, want, regrant)
   })
 end
 
-local function begin_one()
+local function begin_one(row, min_age)
   local kind, inc, want, regrant = number(), text(), number(), flag()
   local x, per, beta, supersede = number(), number(), number(), flag()
   local l = named(row, kind, inc)
@@ -43,17 +36,24 @@ local function begin_one()
   if l[OVER] then return push(DEAD) end
   if l[PENDING] and not supersede and now < l[ANCHOR] + min_age then
     push(BUSY)
-    return push_fields(sent(l), 1, SENT_LAST)
+    return push_sent(l)
   end
   if dead(l) then fence(l, kind) end
   if is_share(kind) and not l[CLOSED] then lower(l, x, per, beta) end
   write(l, kind, want, regrant)
   push(OK)
-  push_fields(sent(l), 1, SENT_LAST)
+  push_sent(l)
 end
 
-local seen = pass(row, not_after)
-for _ = 1, intents do begin_one() end
-push_view(row, seen, OK)
-save(KEYS[1], row, before)
-return out
+local function step()
+  local not_after, min_age, intents = number(), number(), number()
+  local row, before = load(key(1))
+  if not current(row) then
+    for _ = 1, intents do push(MISSING) end
+    return push_missing(not_after)
+  end
+  local seen = pass(row, not_after)
+  for _ = 1, intents do begin_one(row, min_age) end
+  push_view(row, seen, OK)
+  save(key(1), row, before)
+end

@@ -1,15 +1,8 @@
 -- Applies the ledger's answers to the leases whose pending sequence they
 -- answer, and to no others. Never makes a row.
--- KEYS[1]: the row. ARGV: not_after, number of states; per state: kind,
+-- Key: the row. Arguments: not_after, number of states; per state: kind,
 -- incarnation, seq, status, granted, x, its period, beta, ttl, holder.
 -- Atomic: load, all states, save.
-local not_after, states = number(), number()
-local row, before = load(KEYS[1])
-if not current(row) then
-  for _ = 1, states do push(MISSING) end
-  push_missing(not_after)
-  return out
-end
 
 local function apply_share(l, granted, x, per, beta)
   if l[DEADLINE] == 0 then l[MARK] = now end
@@ -21,7 +14,7 @@ local function apply_share(l, granted, x, per, beta)
   l[BALANCE], l[CARRY] = fill(l[BALANCE], l[BETA] - counted(l), given, l[CARRY])
 end
 
-local function install_one()
+local function install_one(row)
   local kind, inc, seq, status = number(), text(), number(), number()
   local granted, x, per, beta, ttl, holder = number(), number(), number(), number(), number(), name()
   local l = lease(row, kind)
@@ -53,8 +46,15 @@ local function install_one()
   return OK
 end
 
-local seen = pass(row, not_after)
-for _ = 1, states do push(install_one()) end
-push_view(row, seen, OK)
-save(KEYS[1], row, before)
-return out
+local function step()
+  local not_after, states = number(), number()
+  local row, before = load(key(1))
+  if not current(row) then
+    for _ = 1, states do push(MISSING) end
+    return push_missing(not_after)
+  end
+  local seen = pass(row, not_after)
+  for _ = 1, states do push(install_one(row)) end
+  push_view(row, seen, OK)
+  save(key(1), row, before)
+end

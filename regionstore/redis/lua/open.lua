@@ -1,10 +1,7 @@
 -- Makes the row if it is missing or void and gives incarnations to the kinds
 -- that need one.
--- KEYS[1]: the row. ARGV: not_after, a nonce per kind, the local nonce.
+-- Key: the row. Arguments: not_after, a nonce per kind, the local nonce.
 -- Atomic: load, renew, save.
-local not_after = number()
-local nonces = {name(), name(), name()}
-local local_nonce = name()
 
 -- the share that the ledger may still count for a void row
 local function lost(row, kind)
@@ -26,24 +23,26 @@ local function over(l)
   return l[CLOSED] and counted(l) == 0 and (l[SEQ] == 0 or acknowledged(l))
 end
 
-local row, before = load(KEYS[1])
-local created = not current(row)
-local void = created and row ~= nil
-local seen
-if created then
-  row = {
-    life, local_nonce, 0, now, 0, '',
-    new_lease('', lost(row, RESERVE), 0), new_lease('', lost(row, PACED), 0), new_lease('', '', 0),
-  }
-  seen = seen_by(not_after)
-else
-  seen = pass(row, not_after)
+local function step()
+  local not_after, nonces, local_nonce = number(), {name(), name(), name()}, name()
+  local row, before = load(key(1))
+  local created = not current(row)
+  local void = created and row ~= nil
+  local seen
+  if created then
+    row = {
+      life, local_nonce, 0, now, 0, '',
+      new_lease('', lost(row, RESERVE), 0), new_lease('', lost(row, PACED), 0), new_lease('', '', 0),
+    }
+    seen = seen_by(not_after)
+  else
+    seen = pass(row, not_after)
+  end
+  for kind = RESERVE, LUMP do
+    local l = lease(row, kind)
+    if over(l) then row[LEASES + kind] = new_lease(nonces[kind], l[LOST], 0) end
+  end
+  push(created, void)
+  push_view(row, seen, OK)
+  save(key(1), row, before)
 end
-for kind = RESERVE, LUMP do
-  local l = lease(row, kind)
-  if over(l) then row[LEASES + kind] = new_lease(nonces[kind], l[LOST], 0) end
-end
-push(created, void)
-push_view(row, seen, OK)
-save(KEYS[1], row, before)
-return out

@@ -1,12 +1,10 @@
 -- Views a row, and lets time pass on it.
--- KEYS[1]: the row. ARGV: not_after.
+-- Key: the row. Argument: not_after.
 -- Atomic: load, pass, save.
-local not_after = number()
-local row, before = load(KEYS[1])
-if not current(row) then
-  push_missing(not_after)
-  return out
+local function step()
+  local not_after = number()
+  local row, before = load(key(1))
+  if not current(row) then return push_missing(not_after) end
+  push_view(row, pass(row, not_after), OK)
+  save(key(1), row, before)
 end
-push_view(row, pass(row, not_after), OK)
-save(KEYS[1], row, before)
-return out

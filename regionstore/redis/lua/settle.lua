@@ -1,23 +1,15 @@
 -- Books what became of prefetched tokens.
--- KEYS[1]: the row. ARGV: not_after, kind, incarnation, generation, used, back.
+-- Key: the row. Arguments: not_after, kind, incarnation, generation, used, back.
 -- Atomic: load, book, save.
-local not_after, kind, inc, generation, used, back = number(), number(), text(), number(), number(), number()
-local row, before = load(KEYS[1])
-if not current(row) then
-  push(MISSING)
-  return out
+
+-- the position of the lease's generation of that number, nil if it counts none
+local function generation_at(l, id)
+  if not l or id <= 0 then return nil end
+  if l[CUR + ID] == id then return CUR end
+  if l[PREV + ID] == id then return PREV end
 end
-pass(row, not_after)
-local l = named(row, kind, inc)
-local g = nil
-if l and generation > 0 then
-  if l[CUR + ID] == generation then
-    g = CUR
-  elseif l[PREV + ID] == generation then
-    g = PREV
-  end
-end
-if g then
+
+local function book(l, kind, g, used, back)
   used = max(0, min(used, l[g + N]))
   back = max(0, min(back, l[g + N] - used))
   l[g + N] = l[g + N] - (used + back)
@@ -30,9 +22,20 @@ if g then
     l[BALANCE] = min(l[BALANCE] + back, l[BETA] - counted(l))
   end
   trim(l, kind)
-  push(OK)
-else
-  push(STALE)
 end
-save(KEYS[1], row, before)
-return out
+
+local function step()
+  local not_after, kind, inc, generation, used, back = number(), number(), text(), number(), number(), number()
+  local row, before = load(key(1))
+  if not current(row) then return push(MISSING) end
+  pass(row, not_after)
+  local l = named(row, kind, inc)
+  local g = generation_at(l, generation)
+  if g then
+    book(l, kind, g, used, back)
+    push(OK)
+  else
+    push(STALE)
+  end
+  save(key(1), row, before)
+end

@@ -1,22 +1,9 @@
 -- Decides over all rows at once: every budget has its cost, or nothing is
 -- taken from any.
--- KEYS: a row per take, and behind them, if a request id was given, where its
--- answer is kept. ARGV: number of takes, hold, content, keep; per take: cost,
+-- Keys: a row per take, and behind them, if a request id was given, where its
+-- answer is kept. Arguments: number of takes, hold, content, keep; per take: cost,
 -- prefetch, for how long to hold, demand, not_after.
 -- Atomic: the kept answer, all rows, the answer to keep.
-local takes, hold, content, keep = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
-local answer_key = KEYS[takes + 1]
-
-if answer_key then
-  local packed = redis.call('GET', answer_key)
-  local kept = packed and cmsgpack.unpack(packed)
-  if kept and kept[1] > now then
-    if kept[2] ~= content then return {id, 0, 0, 1} end
-    local answer = kept[3]
-    answer[1] = id
-    return answer
-  end
-end
 
 local function prefetchable(l, kind)
   local free = live(l, kind)
@@ -42,7 +29,7 @@ local function hold_tokens(l, n, span)
 end
 
 -- lets time pass, counts demand, says whether the cost could be taken
-local function ask(row, t)
+local function ask(row, t, hold)
   if not current(row) then
     t.outcome, t.seen = MISSING, seen_by(t.not_after)
     return
@@ -58,7 +45,7 @@ local function ask(row, t)
 end
 
 -- takes the cost from the leases in their order, then the prefetch
-local function draw(row, t)
+local function draw(row, t, hold)
   local held = {0, 0, 0}
   local cost, more = max(0, t.cost), max(0, t.prefetch)
   for kind = RESERVE, LUMP do
@@ -118,7 +105,7 @@ local function mint_in(row, n, seen)
 end
 
 -- says what the row holds after the step
-local function describe(row, t, out)
+local function describe(row, t)
   local sum, shares, beta, x, per, mints, lasts, pending = 0, 0, 0, 0, 0, 0, 0, 0
   for kind = RESERVE, LUMP do
     local l = row[LEASES + kind]
@@ -147,50 +134,71 @@ local function describe(row, t, out)
   out[n + 5], out[n + 6], out[n + 7], out[n + 8] = per, mints, lasts, pending
 end
 
-local rows, before, asked = {}, {}, {}
-local took = true
-for i = 1, takes do
-  local at = 2 + 5 * i
-  local t = {
-    cost = tonumber(ARGV[at]), prefetch = tonumber(ARGV[at + 1]), span = tonumber(ARGV[at + 2]),
-    demand = tonumber(ARGV[at + 3]), not_after = tonumber(ARGV[at + 4]),
-    outcome = MISSING, seen = 0, parts = nil,
-  }
-  rows[i], before[i] = load(KEYS[i])
-  asked[i] = t
-  ask(rows[i], t)
-  took = took and t.outcome == OK
+-- answers a request whose answer was kept; returns whether it did
+local function recall(answer_key, content)
+  local packed = redis.call('GET', answer_key)
+  local kept = packed and cmsgpack.unpack(packed)
+  if not kept or kept[1] <= now then return false end
+  if kept[2] ~= content then
+    out[#out + 1], out[#out + 2], out[#out + 3] = 0, 0, 1
+    return true
+  end
+  local answer = kept[3]
+  for i = 2, #answer do out[#out + 1] = answer[i] end
+  return true
 end
 
-local out = {id, took and 1 or 0, 0, 0, takes}
-for i = 1, takes do
-  local row, t = rows[i], asked[i]
-  out[#out + 1] = t.outcome
-  out[#out + 1] = t.seen
-  if t.outcome ~= MISSING then
-    if took then draw(row, t) end
-    describe(row, t, out)
-  end
+-- What is kept of the answer that begins at a position: it says that it is
+-- a repetition, and lacks the parts, whose tokens are in the memory of whoever
+-- gets this one. An id stands before it.
+local function to_keep(from, keep, content)
+  local answer = {id}
+  for i = from, #out do answer[#answer + 1] = out[i] end
+  answer[3] = 1
+  return cmsgpack.pack({now + keep, content, answer})
 end
 
--- The answer is kept without the parts: their tokens are in the memory of
--- whoever gets this one.
-local answer
-if answer_key and keep > 0 and took then
-  out[3] = 1
-  answer = cmsgpack.pack({now + keep, content, out})
-  out[3] = 0
-end
-for i = 1, takes do
-  for _, part in ipairs(asked[i].parts or {}) do
-    out[#out + 1] = i
-    for f = 1, 5 do out[#out + 1] = part[f] end
+local function step(keys)
+  local takes, hold, content, keep = number(), flag(), text(), number()
+  local answer_key = keys > takes and key(takes + 1) or nil
+  if answer_key and recall(answer_key, content) then return end
+
+  local rows, before, asked = {}, {}, {}
+  local took = true
+  for i = 1, takes do
+    local cost, prefetch, span, demand, not_after = number(), number(), number(), number(), number()
+    local t = {
+      cost = cost, prefetch = prefetch, span = span, demand = demand, not_after = not_after,
+      outcome = MISSING, seen = 0, parts = nil,
+    }
+    rows[i], before[i] = load(key(i))
+    asked[i] = t
+    ask(rows[i], t, hold)
+    took = took and t.outcome == OK
+  end
+
+  local from = #out + 1
+  out[from], out[from + 1], out[from + 2], out[from + 3] = took and 1 or 0, 0, 0, takes
+  for i = 1, takes do
+    local row, t = rows[i], asked[i]
+    out[#out + 1] = t.outcome
+    out[#out + 1] = t.seen
+    if t.outcome ~= MISSING then
+      if took then draw(row, t, hold) end
+      describe(row, t)
+    end
+  end
+  local answer = answer_key and keep > 0 and took and to_keep(from, keep, content)
+  for i = 1, takes do
+    for _, part in ipairs(asked[i].parts or {}) do
+      out[#out + 1] = i
+      for f = 1, 5 do out[#out + 1] = part[f] end
+    end
+  end
+  for i = 1, takes do
+    if asked[i].outcome ~= MISSING then save(key(i), rows[i], before[i]) end
+  end
+  if answer then
+    redis.call('SET', answer_key, answer, 'PX', whole(math.ceil(keep / 1000) + 1000))
   end
 end
-for i = 1, takes do
-  if asked[i].outcome ~= MISSING then save(KEYS[i], rows[i], before[i]) end
-end
-if answer then
-  redis.call('SET', answer_key, answer, 'PX', whole(math.ceil(keep / 1000) + 1000))
-end
-return out

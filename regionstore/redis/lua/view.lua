@@ -2,8 +2,6 @@
 
 -- Replies: flat arrays behind the replication id ------------------------------
 
-local out = {id}
-
 local function push_one(v)
   if v == true then v = 1 elseif v == false then v = 0 end
   out[#out + 1] = v
@@ -82,14 +80,37 @@ local function push_missing(not_after)
   push(MISSING, seen_by(not_after))
 end
 
+local function bit(v)
+  return v and 1 or 0
+end
+
+-- what was sent last, a lone 0 for nothing
+local function push_sent(l)
+  if l[SENT] == '' then return push(0) end
+  local s, n = sent(l), #out
+  for i = 1, SENT_LAST do out[n + i] = s[i] end
+  out[n + SENT_CLOSED] = bit(s[SENT_CLOSED])
+end
+
+-- A lease, its live tokens, for how long it lives and what was sent last behind
+-- a 1; behind a 0 what there is of an idle one, as two of three are mostly.
+local function push_lease(l, kind)
+  local n = #out
+  if idle(l) then
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = 0, l[INC], l[LOST], l[MARK]
+    return
+  end
+  out[n + 1] = 1
+  n = n + 1
+  for i = INC, CARRY do out[n + i] = l[i] end
+  out[n + PENDING], out[n + CLOSED], out[n + OVER] = bit(l[PENDING]), bit(l[CLOSED]), bit(l[OVER])
+  out[n + CARRY + 1], out[n + CARRY + 2] = live(l, kind), alive(l) and l[DEADLINE] - now or 0
+  push_sent(l)
+end
+
 local function push_view(row, seen, outcome)
   push(outcome, seen, row[DEMAND], row[NONCE])
   push_fields(bucket(row), 1, 5)
   push(row[LOCAL_MARK], row[LOCAL_TOTAL])
-  for kind = RESERVE, LUMP do
-    local l = lease(row, kind)
-    push_fields(l, INC, CARRY)
-    push_fields(sent(l), 1, SENT_LAST)
-    push(live(l, kind), alive(l) and l[DEADLINE] - now or 0)
-  end
+  for kind = RESERVE, LUMP do push_lease(row[LEASES + kind], kind) end
 end

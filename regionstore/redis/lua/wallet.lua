@@ -4,8 +4,19 @@
 -- MAX_LAG come from there. What only some steps need stands in view.lua: a script
 -- pays for every function in it each time it runs.
 --
+-- A run does one step or several, one after another: each.lua, which stands last,
+-- calls step for each, which reads its own arguments and appends its answer.
+--
 -- A row is one string: a head and a lease of each kind, packed field by field.
 -- One of another VERSION counts as missing.
+
+local out = {id}
+local key_at = 0
+
+-- the step's own i-th key
+local function key(i)
+  return KEYS[key_at + i]
+end
 
 local VERSION = 3
 local RESERVE, PACED, LUMP = 1, 2, 3
@@ -122,8 +133,8 @@ local function lease_at(packed, at, kind, nonce)
 end
 
 -- the row at a key and its packed form; nil if there is none or its time is over
-local function load(key)
-  local packed = redis.call('GET', key)
+local function load(at_key)
+  local packed = redis.call('GET', at_key)
   if not packed or byte(packed) ~= VERSION then return nil end
   local _, at
   local row = {'', '', 0, 0, 0, '', 0, 0, 0}
@@ -149,14 +160,14 @@ end
 
 -- Writes the row if it is not what it was, and leaves it unusable. Comes after
 -- everything that can fail.
-local function save(key, row, before)
+local function save(at_key, row, before)
   local ms = max(1, math.ceil((expiry(row) - now) / 1000))
   local packed = pack(HEAD, VERSION, row[LIFE], row[NONCE], row[DEMAND], row[LOCAL_MARK], row[LOCAL_TOTAL])
     .. pack('B', #row[LOCAL]) .. row[LOCAL]
     .. pack_lease(row[LEASES + RESERVE], RESERVE, row[NONCE])
     .. pack_lease(row[LEASES + PACED], PACED, row[NONCE])
     .. pack_lease(row[LEASES + LUMP], LUMP, row[NONCE])
-  if packed ~= before then redis.call('SET', key, packed, 'PX', whole(ms)) end
+  if packed ~= before then redis.call('SET', at_key, packed, 'PX', whole(ms)) end
 end
 
 -- Step ------------------------------------------------------------------------
