@@ -45,7 +45,9 @@ func startServers(b *testing.B, keys int, budgets []policy.Budget) *servers {
 // leaveAlone stops what ours consists of until goOn is called. An agent works
 // when nobody asks it, the more the more budgets it has in use: a yardstick
 // beside it would be slowed by what it is to be compared with, while it is idle
-// itself when ours is measured.
+// itself when ours is measured. Calls of the store that are under way meanwhile
+// fail, and the tokens of many keys lapse: before ours is measured again, it is
+// asked until that is over.
 func (s *servers) leaveAlone(b *testing.B) (goOn func()) {
 	b.Helper()
 	for _, p := range []*process{s.agent, s.allocator} {
