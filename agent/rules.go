@@ -350,7 +350,9 @@ func (k *Keeper) active() (n int) {
 // cost more reads than a store can bear.
 func (k *Keeper) lookEvery(w *ward) time.Duration {
 	every := k.cfg.SyncEvery
-	every = max(every, time.Duration(k.active())*time.Second/looksPerSecond)
+	if crowded := time.Duration(k.active()) * time.Second / looksPerSecond; crowded > every {
+		every = time.Duration(float64(crowded) * w.looksSkipped(crowded))
+	}
 	if !w.elastic(k.now) {
 		every = max(every, time.Second)
 	}
@@ -358,4 +360,16 @@ func (k *Keeper) lookEvery(w *ward) time.Duration {
 		every *= 4
 	}
 	return k.jitter(every)
+}
+
+// mostSkipped bounds looksSkipped: what nobody asks for, such as demand that
+// moved, is to be found within a beat or two.
+const mostSkipped = 4
+
+// looksSkipped is how many times as long as every it takes until the budget's
+// use is more than a small change to it. Where many others wait to be looked at
+// there is nothing to find before; of a wallet that runs low, decisions tell.
+func (w *ward) looksSkipped(every time.Duration) float64 {
+	used := max(1, w.demand.rate*every.Seconds())
+	return max(1, min(mostSkipped, float64(small(w.budget))/used))
 }
