@@ -14,9 +14,10 @@ import (
 // leave together when one of them is back. So at low load no step waits for
 // another, and under load they share round trips. The zero value is ready.
 type lane struct {
-	mu      sync.Mutex
-	waiting []*ticket
-	batches int // on the wire
+	mu sync.Mutex
+	// waiting are decisions, others the other steps.
+	waiting, others []*ticket
+	batches         int // on the wire
 }
 
 // ticket is one step on its way. Its answer stands in it once done is closed;
@@ -47,7 +48,8 @@ const (
 	// laneBatches is how many batches of a lane are on the wire at once: while
 	// the server works on one, the answers of the other are read.
 	laneBatches = 2
-	// laneWaiting is how many steps of a lane wait; the rest are refused.
+	// laneWaiting is how many decisions of a lane wait, and how many others; the
+	// rest are refused.
 	laneWaiting = 4096
 	// maxLanes bounds the memory for primaries that are long gone.
 	maxLanes = 1024
@@ -129,11 +131,16 @@ func (l *lane) board(t *ticket) seat {
 	case l.batches < laneBatches:
 		l.batches++
 		return alone
-	case len(l.waiting) >= laneWaiting:
+	}
+	queue := &l.others
+	if t.call.script.decides {
+		queue = &l.waiting
+	}
+	if len(*queue) >= laneWaiting {
 		return full
 	}
 	t.done = make(chan struct{})
-	l.waiting = append(l.waiting, t)
+	*queue = append(*queue, t)
 	return waits
 }
 
@@ -150,7 +157,7 @@ func (s *Store) sendAlone(ctx context.Context, l *lane, t *ticket) {
 func (l *lane) leave() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) > 0 {
+	if len(l.waiting)+len(l.others) > 0 {
 		return false
 	}
 	l.batches--
@@ -174,27 +181,35 @@ func (s *Store) carry(l *lane) {
 	}
 }
 
-// next takes the next batch out of the lane. Whoever left without an answer is
-// left out: that step is never sent.
+// next takes the next batch out of the lane: of decisions and of other steps so
+// many each, in their order.
 func (l *lane) next() []*ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	batch := make([]*ticket, 0, min(len(l.waiting), stepBatch))
+	batch := boarded(nil, &l.waiting, stepBatch)
+	batch = boarded(batch, &l.others, restBatch)
+	if len(batch) == 0 {
+		l.batches--
+	}
+	return batch
+}
+
+// boarded appends up to n of those that wait to a batch. Whoever left without an
+// answer is left out: that step is never sent.
+func boarded(batch []*ticket, waiting *[]*ticket, n int) []*ticket {
 	seen := 0
-	for _, t := range l.waiting {
-		if len(batch) == stepBatch {
+	for _, t := range *waiting {
+		if n == 0 {
 			break
 		}
 		if seen++; t.ctx.Err() == nil {
 			batch = append(batch, t)
+			n--
 		}
 	}
-	rest := copy(l.waiting, l.waiting[seen:])
-	clear(l.waiting[rest:])
-	l.waiting = l.waiting[:rest]
-	if len(batch) == 0 {
-		l.batches--
-	}
+	rest := copy(*waiting, (*waiting)[seen:])
+	clear((*waiting)[rest:])
+	*waiting = (*waiting)[:rest]
 	return batch
 }
 

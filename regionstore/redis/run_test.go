@@ -218,7 +218,7 @@ func TestWhatSharesARun(t *testing.T) {
 func TestManyRowsAreFewRuns(t *testing.T) {
 	server := testredis.Start(t, testredis.Options{})
 	s := open(t, Options{}, server.Addr())
-	names := make([]string, 4*runRows)
+	names := make([]string, 8*restBatch)
 	for i := range names {
 		names[i] = fmt.Sprintf("acme/%d", i)
 	}
@@ -237,7 +237,7 @@ func TestManyRowsAreFewRuns(t *testing.T) {
 		}
 		runs += n
 	}
-	if most := len(names)/runRows + 1; runs > most { // one more for a script that was not known yet
+	if most := len(names)/restBatch + 1; runs > most { // one more for a script that was not known yet
 		t.Errorf("%d runs for %d rows", runs, len(names))
 	}
 }

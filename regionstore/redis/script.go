@@ -18,10 +18,11 @@ import (
 var luaFiles embed.FS
 
 // script is one step: its source behind the shared prelude, and its digest.
-// each is set if one run of it does the step for several calls (lua/each.lua).
+// each is set if one run of it does the step for several calls (lua/each.lua),
+// decides if somebody waits for what it decides.
 type script struct {
-	source, sha string
-	each        bool
+	source, sha   string
+	each, decides bool
 }
 
 // scripts has every step.
@@ -46,12 +47,14 @@ func loadScripts(config regionstore.Config) scripts {
 	register := func(name string) *script {
 		return newScript(times + mustRead("register") + mustRead(name))
 	}
-	return scripts{
+	all := scripts{
 		open: wallet("open"), begin: wallet("begin"), install: wallet("install"),
 		take: each(core + mustRead("take")), settle: wallet("settle"), giveBack: wallet("return"),
 		close: wallet("close"), local: wallet("local"), read: wallet("read"),
 		touch: register("touch"), inUse: register("inuse"), lead: register("lead"), join: register("join"),
 	}
+	all.take.decides, all.local.decides = true, true
+	return all
 }
 
 func newScript(step string) *script {
@@ -110,9 +113,15 @@ type call struct {
 	args   []any
 }
 
-// stepBatch is how many steps share a round trip, and a timeout: few enough for
-// a server to run them in a small part of it.
-const stepBatch = 32
+const (
+	// stepBatch is how many decisions share a round trip, and a timeout: few
+	// enough for a server to run them in a small part of it.
+	stepBatch = 32
+	// restBatch is the same for other steps. There are hundreds of them at a time
+	// where very many budgets are in use, and decisions that come meanwhile wait
+	// for no more than this many.
+	restBatch = 8
+)
 
 // runMany is runAll, save that a step alone shares its round trip.
 func (s *Store) runMany(ctx context.Context, calls []call) ([]*reply, []error) {
@@ -123,12 +132,12 @@ func (s *Store) runMany(ctx context.Context, calls []call) ([]*reply, []error) {
 	return []*reply{r}, []error{err}
 }
 
-// runAll runs independent steps in as few round trips as their timeouts allow.
-// Errors are per step.
+// runAll runs independent steps that decide nothing, restBatch at a time. Errors
+// are per step.
 func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {
 	replies, errs := make([]*reply, len(calls)), make([]error, len(calls))
-	for from := 0; from < len(calls); from += stepBatch {
-		to := min(from+stepBatch, len(calls))
+	for from := 0; from < len(calls); from += restBatch {
+		to := min(from+restBatch, len(calls))
 		s.runBatch(ctx, calls[from:to], replies[from:to], errs[from:to])
 	}
 	return replies, errs
