@@ -93,10 +93,16 @@ type Decider struct {
 
 	mu sync.Mutex
 	// used lists the entries that decisions touched lately or that have tokens
-	// to settle.
-	used []*entry
-	// flushedAll is when all of them were last flushed, the quiet ones too.
-	flushedAll time.Duration
+	// to settle; awake are those of them that do not rest, for the next flush.
+	used  []visit
+	awake []*entry
+}
+
+// visit says when a flush looks at an entry that rests. It stands beside the
+// entry so that of very many only those are looked up whose time has come.
+type visit struct {
+	entry *entry
+	due   time.Duration
 }
 
 // NewDecider returns a Decider that knows no budget yet, and so decides
@@ -175,14 +181,24 @@ func (d *Decider) entry(budget string) *entry {
 // touch notes that a decision uses e.
 func (d *Decider) touch(e *entry, now time.Duration) {
 	e.lastUsed.Store(int64(now))
-	if e.quiet.Load() {
-		e.quiet.Store(false)
+	switch {
+	case e.inUse.Load():
+		d.wakeUp(e)
+	case e.inUse.CompareAndSwap(false, true):
+		e.rests.Store(false)
+		d.mu.Lock()
+		d.used, d.awake = append(d.used, visit{entry: e}), append(d.awake, e)
+		d.mu.Unlock()
 	}
-	if e.inUse.Load() || !e.inUse.CompareAndSwap(false, true) {
+}
+
+// wakeUp lets the next flush look at an entry that rests.
+func (d *Decider) wakeUp(e *entry) {
+	if !e.rests.Load() || !e.rests.CompareAndSwap(true, false) {
 		return
 	}
 	d.mu.Lock()
-	d.used = append(d.used, e)
+	d.awake = append(d.awake, e)
 	d.mu.Unlock()
 }
 
@@ -206,28 +222,56 @@ func (d *Decider) Used() []string {
 func (d *Decider) usedEntries() []*entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]*entry(nil), d.used...)
+	list := make([]*entry, len(d.used))
+	for i := range d.used {
+		list[i] = d.used[i].entry
+	}
+	return list
 }
 
-// flushQuietEvery is how often flushes look at budgets for which the last one
-// found nothing to do. A decision that it found half done may have left something.
-const flushQuietEvery = time.Second
+// restFor is how often flushes look at budgets that rest: nothing that matters
+// changes there meanwhile, unless a decision wakes them up. One that the last
+// flush found half done may have left something.
+const restFor = 500 * time.Millisecond
 
-// toFlush lists what is to be flushed at now, and whether that is everything.
-func (d *Decider) toFlush(now time.Duration, all bool) ([]*entry, bool) {
+// toFlush lists what is to be flushed at now.
+func (d *Decider) toFlush(now time.Duration, all bool) []*entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if all || now-d.flushedAll >= flushQuietEvery {
-		d.flushedAll = now
-		return slices.Clone(d.used), true
+	list := d.awake
+	d.awake = nil
+	if all {
+		list = nil // they are among the used ones
 	}
-	var busy []*entry
-	for _, e := range d.used {
-		if !e.quiet.Load() {
-			busy = append(busy, e)
+	for i := range d.used {
+		v := &d.used[i]
+		if !all && now < v.due {
+			continue
+		}
+		v.due = now + restFor
+		if all || v.entry.rests.Load() {
+			list = append(list, v.entry)
 		}
 	}
-	return busy, false
+	return list
+}
+
+// flushed keeps those that do not rest for the next flush, and drops those that
+// nobody has used for long out of the list of used ones, and with that what they
+// remember.
+func (d *Decider) flushed(awake, resting []*entry, now time.Duration) {
+	unused := map[*entry]bool{}
+	for _, e := range resting {
+		if !e.busy(now) {
+			unused[e] = true
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.awake = append(d.awake, awake...)
+	if len(unused) > 0 {
+		d.used = slices.DeleteFunc(d.used, func(v visit) bool { return unused[v.entry] && v.entry.retire(now) })
+	}
 }
 
 // Locals returns this process's cumulative admissions without a lease, by

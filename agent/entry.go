@@ -17,8 +17,9 @@ type entry struct {
 	// the entry stands in the Decider's list of used ones.
 	lastUsed atomic.Int64
 	inUse    atomic.Bool
-	// quiet is set once a flush found nothing to do, until the next decision.
-	quiet atomic.Bool
+	// rests is set once a flush found nothing that is to be done soon, until the
+	// next decision that asks the store.
+	rests atomic.Bool
 	// hot is set while tokens in memory can be spent without the mutex.
 	hot atomic.Pointer[hot]
 	// surplus is what hot decisions cost above 1 each, until harvest. It is

@@ -3,30 +3,97 @@ package agent
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/ration-dev/ration/lease"
 )
 
 // What a decision leaves behind while a flush finds nothing to do is flushed all
-// the same, a little later. Seen to catch: quiet budgets that are never looked at.
+// the same, a little later. Seen to catch: resting budgets that are never looked at.
 func TestAFlushMissesNothingForLong(t *testing.T) {
 	b := newBench(t, lumps("acme/x"))
 	b.grant("acme/x", 1000, lease.State{})
 	ctx, e := context.Background(), b.decider.entry("acme/x")
-	b.decider.Flush(ctx, false)
 	b.decider.touch(e, b.now)
-	b.decider.refresh(e, b.now) // a flush, as the decision begins
+	b.decider.Flush(ctx, false) // as the decision begins
 	remembering(e).offered = 50
 	told := func() lease.Tokens { return b.view("acme/x").Row.DemandTotal }
 	b.now += flushEvery
 	if b.decider.Flush(ctx, false); told() != 0 {
-		t.Fatal("a flush looked at a quiet budget")
+		t.Fatal("a flush looked at a budget that rests")
 	}
-	for range flushQuietEvery / flushEvery {
+	for range restFor / flushEvery {
 		b.now += flushEvery
 		b.decider.Flush(ctx, false)
 	}
 	if told() != 50 {
 		t.Errorf("told of a demand of %d", told())
+	}
+}
+
+// slow makes an entry one whose use is a small change: of 1,000 tokens 5.
+func slow(b *bench, e *entry, rate float64, held lease.Tokens, until time.Duration) {
+	u := remembering(e)
+	u.rate, u.rateAt, u.lastTake = rate, b.now, b.now
+	q := newPart(held, until)
+	q.kind = lease.Lump
+	u.pocket.parts, u.pocket.touched = []*part{q}, b.now
+	b.decider.touch(e, b.now)
+}
+
+// A budget whose use is a small change rests between looks, and what it holds is
+// given back in time all the same; one that is busier, or holds more, is looked at
+// each time, as is one that a decision woke up. Seen to fail with each part of
+// restful taken away, without the earlier end of what rests, and without waking up.
+func TestSlowBudgetsRest(t *testing.T) {
+	const deadline = 5200 * time.Millisecond // before it would lie idle for too long
+	for _, c := range []struct {
+		name  string
+		rate  float64
+		held  lease.Tokens
+		rests bool
+	}{
+		{"slow", 2, 5, true},
+		{"busy", 20, 5, false},
+		{"holds much", 2, 6, false},
+	} {
+		b := newBench(t, lumps("acme/x"))
+		b.grant("acme/x", 1000, lease.State{})
+		ctx, e := context.Background(), b.decider.entry("acme/x")
+		slow(b, e, c.rate, c.held, b.now+deadline)
+		b.decider.Flush(ctx, false)
+		if e.rests.Load() != c.rests {
+			t.Errorf("%s: rests: %v", c.name, !c.rests)
+		}
+	}
+
+	b := newBench(t, lumps("acme/x"))
+	b.grant("acme/x", 1000, lease.State{})
+	ctx, e, end := context.Background(), b.decider.entry("acme/x"), b.now+deadline
+	slow(b, e, 2, 5, end)
+	looks := 0
+	for b.now < end {
+		before := e.rateAt
+		b.decider.Flush(ctx, false)
+		if e.usage != nil && e.rateAt != before {
+			looks++
+		}
+		if held := e.usage != nil && len(e.pocket.parts) > 0; !held && looks > 0 {
+			break
+		}
+		b.now += flushEvery
+	}
+	if left := end - b.now; left < endBefore {
+		t.Errorf("what it holds ended %v before its deadline", left)
+	}
+	if most := int(deadline/restFor) + 2; looks > most {
+		t.Errorf("%d looks", looks)
+	}
+
+	slow(b, e, 2, 5, b.now+deadline)
+	b.decider.Flush(ctx, false)
+	b.decider.touch(e, b.now)
+	if list := b.decider.toFlush(b.now+1, false); len(list) != 1 || list[0] != e {
+		t.Errorf("%d to be flushed after a decision", len(list))
 	}
 }

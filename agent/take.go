@@ -23,6 +23,11 @@ const (
 	// share a store step instead of taking one each.
 	smallPart = 200
 	smallSpan = lease.LongestProcessDeadline - 500*time.Millisecond
+	// usedUpIn is how much of a slow budget's demand is held. It is so much less
+	// than the time for which that may be held that most of it is used up before:
+	// of very many budgets whose first tokens came at once, all would give back
+	// and ask again in one instant otherwise, time and again.
+	usedUpIn = lease.LongestProcessDeadline * 3 / 4
 )
 
 // small is the most that is a small change to a budget; 0 where every token
@@ -38,7 +43,7 @@ func small(b *terms) lease.Tokens {
 // asked for so many a second: what is used while they may be held. Of fewer than
 // two, the step that gives back costs more than it saves.
 func worthHolding(rate float64) lease.Tokens {
-	n := lease.Tokens(rate * smallSpan.Seconds())
+	n := lease.Tokens(rate * usedUpIn.Seconds())
 	if n < 2 {
 		return 0
 	}
@@ -106,8 +111,8 @@ func (d *Decider) late(lots []*lot, req *regionstore.TakeRequest, reply *regions
 		}
 		l.entry.lock()
 		l.entry.keep(reply.Results[i].Parts, sent, got)
-		l.entry.quiet.Store(false)
 		l.entry.unlock()
+		d.wakeUp(l.entry)
 	}
 }
 
@@ -184,7 +189,11 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		e.lock()
 		e.harvest()
 		had := len(byPrimary[s.primary])
-		list := e.pocket.settle(b.Name, s.at, small(b), all, byPrimary[s.primary])
+		before := endBefore
+		if e.restful(small(b), s.at) {
+			before += restFor + flushEvery
+		}
+		list := e.pocket.settle(b.Name, s.at, small(b), before, all, byPrimary[s.primary])
 		e.unlock()
 		if len(list) == had {
 			continue
@@ -216,25 +225,30 @@ func (d *Decider) sendSettles(ctx context.Context, primary string, list []region
 // this process's own demand. It is to be called about every 50 ms; with all
 // set, it empties every pocket.
 func (d *Decider) Flush(ctx context.Context, all bool) {
-	used, everything := d.toFlush(d.opt.Now(), all)
-	d.settle(ctx, used, all)
+	list := d.toFlush(d.opt.Now(), all)
+	d.settle(ctx, list, all)
 	now := d.opt.Now()
-	for _, e := range used {
-		if d.refresh(e, now) {
+	var awake, resting []*entry
+	for _, e := range list {
+		rests, overdue := d.refresh(e, now)
+		if overdue {
 			d.tellDemand(ctx, e, now)
 		}
+		if rests {
+			resting = append(resting, e)
+		} else {
+			awake = append(awake, e)
+		}
 	}
-	if everything {
-		d.forgetUnused(now)
-	}
+	d.flushed(awake, resting, now)
 }
 
 // demandWithin is how long demand may wait for a take to carry it.
 const demandWithin = 40 * time.Millisecond
 
-// refresh renews the estimate of the process's demand, and reports whether
-// demand has waited too long to be told.
-func (d *Decider) refresh(e *entry, now time.Duration) bool {
+// refresh renews the estimate of the process's demand, and reports whether the
+// entry may rest now, and whether its demand has waited too long to be told.
+func (d *Decider) refresh(e *entry, now time.Duration) (rests, overdue bool) {
 	e.lock()
 	defer e.unlock()
 	e.harvest()
@@ -247,12 +261,22 @@ func (d *Decider) refresh(e *entry, now time.Duration) bool {
 		e.rate += (seen - e.rate) * dt.Seconds() / (dt + rateSpan(max(e.rate, seen))).Seconds()
 		e.arrived, e.rateAt = 0, now
 	}
-	within := demandWithin
-	if e.offered < small(e.policy.Load()) {
+	within, few := demandWithin, small(e.policy.Load())
+	if e.offered < few {
 		within = smallSpan
 	}
-	e.quiet.Store(e.offered == 0 && len(e.pocket.parts) == 0)
-	return e.offered > 0 && now-e.lastTake >= within
+	rests = e.restful(few, now)
+	e.rests.Store(rests)
+	return rests, e.offered > 0 && now-e.lastTake >= within
+}
+
+// restful reports whether nothing is there to settle or to tell, or no more than
+// a small change before the next look. The entry's mutex is held.
+func (e *entry) restful(few lease.Tokens, now time.Duration) bool {
+	if e.offered == 0 && len(e.pocket.parts) == 0 {
+		return true
+	}
+	return e.offered < few && e.pocket.live(now) <= few && e.rate*restFor.Seconds() < float64(few)
 }
 
 // rateSpan is over how long a rate is averaged: a few arrivals of a slow one.
@@ -268,21 +292,6 @@ func (d *Decider) tellDemand(ctx context.Context, e *entry, now time.Duration) {
 	l := &lot{entry: e, policy: e.policy.Load()}
 	req := regionstore.TakeRequest{Takes: []regionstore.Take{d.takeOf(e, l.policy, 0, false, now)}}
 	_, _, _ = d.take(ctx, []*lot{l}, req) // demand lost with a store steers nothing
-}
-
-// forgetUnused drops entries from the list of used ones, and with that what
-// they remember.
-func (d *Decider) forgetUnused(now time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	kept := d.used[:0]
-	for _, e := range d.used {
-		if e.busy(now) || !e.retire(now) {
-			kept = append(kept, e)
-		}
-	}
-	clear(d.used[len(kept):])
-	d.used = kept
 }
 
 // busy reports whether the entry was used lately or has something to settle.
