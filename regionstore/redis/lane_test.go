@@ -208,3 +208,35 @@ func TestLateTakesAreHandedOn(t *testing.T) {
 		t.Errorf("%v, and %d late answers", err, len(late))
 	}
 }
+
+// Decisions do not wait behind the many other steps that a region of very many
+// budgets makes: each batch has room for both. Seen to fail with one queue for
+// all, and with batches that decisions fill up.
+func TestDecisionsDoNotWaitForOtherSteps(t *testing.T) {
+	decision, other := &script{decides: true}, &script{}
+	l := &lane{batches: laneBatches}
+	wait := func(sc *script, n int) {
+		for range n {
+			l.board(&ticket{ctx: context.Background(), call: call{script: sc}})
+		}
+	}
+	wait(other, 3*restBatch)
+	wait(decision, stepBatch+1)
+	for round, want := range []struct{ decisions, others int }{{stepBatch, restBatch}, {1, restBatch}, {0, restBatch}, {0, 0}} {
+		got := map[*script]int{}
+		for _, t := range l.next() {
+			got[t.call.script]++
+		}
+		if got[decision] != want.decisions || got[other] != want.others {
+			t.Errorf("batch %d has %d decisions and %d others, want %+v", round, got[decision], got[other], want)
+		}
+	}
+	l.batches = laneBatches
+	wait(other, laneWaiting)
+	if l.board(&ticket{ctx: context.Background(), call: call{script: other}}) != full {
+		t.Error("others wait without end")
+	}
+	if l.board(&ticket{ctx: context.Background(), call: call{script: decision}}) != waits {
+		t.Error("a decision was refused for others that wait")
+	}
+}
