@@ -93,7 +93,8 @@ type Decider struct {
 
 	mu sync.Mutex
 	// used lists the entries that decisions touched lately or that have tokens
-	// to settle; awake are those of them that do not rest, for the next flush.
+	// to settle; awake are those of them that do not rest, for the next flush,
+	// unless a flush has them.
 	used  []visit
 	awake []*entry
 }
@@ -187,8 +188,12 @@ func (d *Decider) touch(e *entry, now time.Duration) {
 	case e.inUse.CompareAndSwap(false, true):
 		e.rests.Store(false)
 		d.mu.Lock()
-		d.used, d.awake = append(d.used, visit{entry: e}), append(d.awake, e)
+		// Those that come at once are looked at in different flushes later.
+		due := now + time.Duration(len(d.used))%(restFor/flushEvery)*flushEvery
+		d.used, d.awake = append(d.used, visit{entry: e, due: due}), append(d.awake, e)
 		d.mu.Unlock()
+	default: // another decision was first, or a flush kept it
+		d.wakeUp(e)
 	}
 }
 
@@ -234,7 +239,8 @@ func (d *Decider) usedEntries() []*entry {
 // flush found half done may have left something.
 const restFor = 500 * time.Millisecond
 
-// toFlush lists what is to be flushed at now.
+// toFlush lists what is to be flushed at now. What it lists does not rest until
+// refresh says so, and so decisions do not wake it up meanwhile.
 func (d *Decider) toFlush(now time.Duration, all bool) []*entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -245,33 +251,40 @@ func (d *Decider) toFlush(now time.Duration, all bool) []*entry {
 	}
 	for i := range d.used {
 		v := &d.used[i]
-		if !all && now < v.due {
+		if late := now - v.due; late >= 0 {
+			v.due += (late/restFor + 1) * restFor
+		} else if !all {
 			continue
 		}
-		v.due = now + restFor
-		if all || v.entry.rests.Load() {
+		if rested := v.entry.rests.CompareAndSwap(true, false); rested || all {
 			list = append(list, v.entry)
 		}
 	}
 	return list
 }
 
-// flushed keeps those that do not rest for the next flush, and drops those that
-// nobody has used for long out of the list of used ones, and with that what they
-// remember.
-func (d *Decider) flushed(awake, resting []*entry, now time.Duration) {
+// keepAwake lets the next flush look at these, which do not rest.
+func (d *Decider) keepAwake(list []*entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.awake = append(d.awake, list...)
+}
+
+// forgetUnused drops those that nobody has used for long out of the list of used
+// ones, and with that what they remember.
+func (d *Decider) forgetUnused(resting []*entry, now time.Duration) {
 	unused := map[*entry]bool{}
 	for _, e := range resting {
 		if !e.busy(now) {
 			unused[e] = true
 		}
 	}
+	if len(unused) == 0 {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.awake = append(d.awake, awake...)
-	if len(unused) > 0 {
-		d.used = slices.DeleteFunc(d.used, func(v visit) bool { return unused[v.entry] && v.entry.retire(now) })
-	}
+	d.used = slices.DeleteFunc(d.used, func(v visit) bool { return unused[v.entry] && v.entry.retire(now) })
 }
 
 // Locals returns this process's cumulative admissions without a lease, by

@@ -17,8 +17,8 @@ type entry struct {
 	// the entry stands in the Decider's list of used ones.
 	lastUsed atomic.Int64
 	inUse    atomic.Bool
-	// rests is set once a flush found nothing that is to be done soon, until the
-	// next decision that asks the store.
+	// rests is set once a flush found nothing that is to be done soon, until a
+	// flush or a decision that locks the entry looks at it again.
 	rests atomic.Bool
 	// hot is set while tokens in memory can be spent without the mutex.
 	hot atomic.Pointer[hot]

@@ -71,7 +71,7 @@ func TestForgettingWhileCrowdsDecide(t *testing.T) {
 		}
 		b.decider.Flush(context.Background(), true)
 		e.lastUsed.Store(int64(time.Hour - forgetAfter)) // as if unused for long, even by decisions under way
-		b.decider.flushed(nil, b.decider.usedEntries(), time.Hour)
+		b.decider.forgetUnused(b.decider.usedEntries(), time.Hour)
 		e.lock()
 		e.rate = 20_000
 		e.unlock()

@@ -180,7 +180,7 @@ func (h *held) release(used bool) {
 
 // idleAfter is how long tokens lie unused in a process before they are given
 // back, if they are more than a small change, and endBefore how long before its
-// deadline a part is, by flushes that look at it each time.
+// deadline a part is.
 const (
 	idleAfter = 100 * time.Millisecond
 	endBefore = 100 * time.Millisecond
@@ -191,11 +191,11 @@ const (
 // free ones of parts that end. Each is counted out of the
 // pocket here, before anything is sent, and never again: a settlement whose
 // outcome is unknown is not repeated, its tokens age out.
-func (p *pocket) settle(budget string, now time.Duration, small lease.Tokens, before time.Duration, all bool, to []regionstore.Settle) []regionstore.Settle {
+func (p *pocket) settle(budget string, now time.Duration, small lease.Tokens, all bool, to []regionstore.Settle) []regionstore.Settle {
 	kept := p.parts[:0]
 	idle := now-p.touched >= idleAfter && (now-p.touched >= smallSpan || p.live(now) > small)
 	for _, q := range p.parts {
-		if all || idle || now+before >= q.deadline {
+		if all || idle || now+endBefore >= q.deadline {
 			q.ending = true
 		}
 		if !q.toSettle(small) {

@@ -363,7 +363,7 @@ func (k *Keeper) lookEvery(w *ward) time.Duration {
 }
 
 // mostSkipped bounds looksSkipped: what nobody asks for, such as demand that
-// moved, is to be found within a beat or two.
+// moved, the leader is to find within a beat or two.
 const mostSkipped = 4
 
 // looksSkipped is how many times as long as every it takes until the budget's

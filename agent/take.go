@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ration-dev/ration/internal/mutant"
@@ -112,7 +113,9 @@ func (d *Decider) late(lots []*lot, req *regionstore.TakeRequest, reply *regions
 		l.entry.lock()
 		l.entry.keep(reply.Results[i].Parts, sent, got)
 		l.entry.unlock()
-		d.wakeUp(l.entry)
+		if l.entry.inUse.Load() {
+			d.wakeUp(l.entry)
+		}
 	}
 }
 
@@ -189,11 +192,7 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		e.lock()
 		e.harvest()
 		had := len(byPrimary[s.primary])
-		before := endBefore
-		if e.restful(small(b), s.at) {
-			before += restFor + flushEvery
-		}
-		list := e.pocket.settle(b.Name, s.at, small(b), before, all, byPrimary[s.primary])
+		list := e.pocket.settle(b.Name, s.at, small(b), all, byPrimary[s.primary])
 		e.unlock()
 		if len(list) == had {
 			continue
@@ -206,9 +205,15 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		byPrimary[s.primary] = list
 	}
 	for primary, list := range byPrimary {
-		d.sendSettles(ctx, primary, list)
+		for some := range slices.Chunk(list, settlesAtOnce) {
+			d.sendSettles(ctx, primary, some)
+		}
 	}
 }
+
+// settlesAtOnce is how many settlements have the time of one store call: what is
+// not sent within it is lost.
+const settlesAtOnce = 32
 
 func (d *Decider) sendSettles(ctx context.Context, primary string, list []regionstore.Settle) {
 	send := func(ctx context.Context) error {
@@ -226,9 +231,11 @@ func (d *Decider) sendSettles(ctx context.Context, primary string, list []region
 // set, it empties every pocket.
 func (d *Decider) Flush(ctx context.Context, all bool) {
 	list := d.toFlush(d.opt.Now(), all)
+	awake := list // should what follows panic
+	defer func() { d.keepAwake(awake) }()
 	d.settle(ctx, list, all)
 	now := d.opt.Now()
-	var awake, resting []*entry
+	var busy, resting []*entry
 	for _, e := range list {
 		rests, overdue := d.refresh(e, now)
 		if overdue {
@@ -237,10 +244,11 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 		if rests {
 			resting = append(resting, e)
 		} else {
-			awake = append(awake, e)
+			busy = append(busy, e)
 		}
 	}
-	d.flushed(awake, resting, now)
+	awake = busy
+	d.forgetUnused(resting, now)
 }
 
 // demandWithin is how long demand may wait for a take to carry it.
@@ -271,10 +279,15 @@ func (d *Decider) refresh(e *entry, now time.Duration) (rests, overdue bool) {
 }
 
 // restful reports whether nothing is there to settle or to tell, or no more than
-// a small change before the next look. The entry's mutex is held.
+// a small change, before the next look. The entry's mutex is held.
 func (e *entry) restful(few lease.Tokens, now time.Duration) bool {
 	if e.offered == 0 && len(e.pocket.parts) == 0 {
 		return true
+	}
+	for _, q := range e.pocket.parts {
+		if now+restFor+flushEvery+endBefore >= q.deadline {
+			return false
+		}
 	}
 	return e.offered < few && e.pocket.live(now) <= few && e.rate*restFor.Seconds() < float64(few)
 }

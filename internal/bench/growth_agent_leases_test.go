@@ -122,8 +122,8 @@ func (d *deployment) ask(ctx context.Context, budget int) error {
 	return err
 }
 
-// steps is how many steps the region's store has made: each reads its row once, and
-// many share a run of their script.
+// steps is how many steps the region's store has made. Each of those that are made
+// here reads one row, and many share a run of their script.
 func (d *deployment) steps(b *testing.B) float64 {
 	var calls float64
 	if _, err := fmt.Sscanf(infoLine(b, d.redis, "commandstats", "cmdstat_get"), "calls=%f", &calls); err != nil {

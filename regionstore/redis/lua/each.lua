@@ -1,7 +1,7 @@
 -- Runs step for each part of the arguments: how many keys and how many arguments
 -- it has, and the arguments. A step's answer is how many values it has, and the
--- values. One that fails has changed nothing and keeps none of the others from
--- being done: its answer is FAILED and the error.
+-- values. One that fails keeps none of the others from being done: its answer is
+-- FAILED and the error.
 local FAILED = -1
 
 while arg_at < #ARGV do
