@@ -106,7 +106,7 @@ func TestS03AllocatorStoppedInATransaction(t *testing.T) {
 
 func TestS04DatabaseKilledAndRestarted(t *testing.T) {
 	holds(t, busy(
-		sim.Fault{Kind: sim.UnknownCommits, At: when - 200*ms, For: 200 * ms},
+		sim.Fault{Kind: sim.UnknownCommits, At: when - second, For: second},
 		sim.Fault{Kind: sim.DatabaseDown, At: when, For: 3 * second}), "", func(c *sim.Coverage) int64 { return min(c.FailedCommit, c.UnknownCommit) })
 }
 
