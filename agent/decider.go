@@ -182,19 +182,16 @@ func (d *Decider) entry(budget string) *entry {
 // touch notes that a decision uses e.
 func (d *Decider) touch(e *entry, now time.Duration) {
 	e.lastUsed.Store(int64(now))
-	switch {
-	case e.inUse.Load():
+	if e.inUse.Load() || !e.inUse.CompareAndSwap(false, true) {
 		d.wakeUp(e)
-	case e.inUse.CompareAndSwap(false, true):
-		e.rests.Store(false)
-		d.mu.Lock()
-		// Those that come at once are looked at in different flushes later.
-		due := now + time.Duration(len(d.used))%(restFor/flushEvery)*flushEvery
-		d.used, d.awake = append(d.used, visit{entry: e, due: due}), append(d.awake, e)
-		d.mu.Unlock()
-	default: // another decision was first, or a flush kept it
-		d.wakeUp(e)
+		return
 	}
+	e.rests.Store(false)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Those that come at once are looked at in different flushes later.
+	due := now + time.Duration(len(d.used))%(restFor/flushEvery)*flushEvery
+	d.used, d.awake = append(d.used, visit{entry: e, due: due}), append(d.awake, e)
 }
 
 // wakeUp lets the next flush look at an entry that rests.

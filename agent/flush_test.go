@@ -47,7 +47,7 @@ func slow(b *bench, e *entry, rate float64, held lease.Tokens, until time.Durati
 // A budget whose use is a small change rests between looks, and what it holds is
 // given back in time all the same; one that is busier, or holds more, is looked at
 // each time, as is one that a decision woke up. Seen to fail with each part of
-// restful taken away, without the earlier end of what rests, and without waking up.
+// restful taken away, and without waking up.
 func TestSlowBudgetsRest(t *testing.T) {
 	const deadline = 5200 * time.Millisecond // before it would lie idle for too long
 	for _, c := range []struct {

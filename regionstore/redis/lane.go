@@ -187,7 +187,7 @@ func (l *lane) next() []*ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	batch := boarded(nil, &l.waiting, stepBatch)
-	batch = boarded(batch, &l.others, restBatch)
+	batch = boarded(batch, &l.others, othersBatch)
 	if len(batch) == 0 {
 		l.batches--
 	}

@@ -220,9 +220,9 @@ func TestDecisionsDoNotWaitForOtherSteps(t *testing.T) {
 			l.board(&ticket{ctx: context.Background(), call: call{script: sc}})
 		}
 	}
-	wait(other, 3*restBatch)
+	wait(other, 3*othersBatch)
 	wait(decision, stepBatch+1)
-	for round, want := range []struct{ decisions, others int }{{stepBatch, restBatch}, {1, restBatch}, {0, restBatch}, {0, 0}} {
+	for round, want := range []struct{ decisions, others int }{{stepBatch, othersBatch}, {1, othersBatch}, {0, othersBatch}, {0, 0}} {
 		got := map[*script]int{}
 		for _, t := range l.next() {
 			got[t.call.script]++

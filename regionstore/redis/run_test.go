@@ -22,8 +22,8 @@ func exchanged(s *Store, calls ...call) ([]*reply, []error) {
 }
 
 // A run of many steps does to each row what the steps do one by one, and answers
-// each of them the same. Seen to fail with keys that did not move on, with answers
-// dealt out in reverse, and with takes that answered from the first one's place.
+// each of them the same. Seen to fail with keys that did not move on, with the
+// first answer dealt out to all, and with kept answers that began with another's.
 func TestStepsOfOneRunAreThoseDoneOneByOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	alone, one := sharedSubject(t, regionstore.DefaultConfig()), sharedSubject(t, regionstore.DefaultConfig())
@@ -218,7 +218,7 @@ func TestWhatSharesARun(t *testing.T) {
 func TestManyRowsAreFewRuns(t *testing.T) {
 	server := testredis.Start(t, testredis.Options{})
 	s := open(t, Options{}, server.Addr())
-	names := make([]string, 8*restBatch)
+	names := make([]string, 8*othersBatch)
 	for i := range names {
 		names[i] = fmt.Sprintf("acme/%d", i)
 	}
@@ -237,7 +237,7 @@ func TestManyRowsAreFewRuns(t *testing.T) {
 		}
 		runs += n
 	}
-	if most := len(names)/restBatch + 1; runs > most { // one more for a script that was not known yet
+	if most := len(names)/othersBatch + 1; runs > most { // one more for a script that was not known yet
 		t.Errorf("%d runs for %d rows", runs, len(names))
 	}
 }

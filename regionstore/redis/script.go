@@ -117,10 +117,10 @@ const (
 	// stepBatch is how many decisions share a round trip, and a timeout: few
 	// enough for a server to run them in a small part of it.
 	stepBatch = 32
-	// restBatch is the same for other steps. There are hundreds of them at a time
+	// othersBatch is the same for other steps. There are hundreds of them at a time
 	// where very many budgets are in use, and decisions that come meanwhile wait
 	// for no more than this many.
-	restBatch = 8
+	othersBatch = 8
 )
 
 // runMany is runAll, save that a step alone shares its round trip.
@@ -132,12 +132,12 @@ func (s *Store) runMany(ctx context.Context, calls []call) ([]*reply, []error) {
 	return []*reply{r}, []error{err}
 }
 
-// runAll runs independent steps that decide nothing, restBatch at a time. Errors
+// runAll runs independent steps that decide nothing, othersBatch at a time. Errors
 // are per step.
 func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {
 	replies, errs := make([]*reply, len(calls)), make([]error, len(calls))
-	for from := 0; from < len(calls); from += restBatch {
-		to := min(from+restBatch, len(calls))
+	for from := 0; from < len(calls); from += othersBatch {
+		to := min(from+othersBatch, len(calls))
 		s.runBatch(ctx, calls[from:to], replies[from:to], errs[from:to])
 	}
 	return replies, errs
