@@ -11,23 +11,31 @@ import (
 )
 
 // Among very many budgets, one is looked at less often whose use meanwhile is
-// a small change to it, but not without end; where there are few, none is. Seen to
-// fail with the bound, the least use and the condition for crowds taken away.
+// a small change to it, but not without end, and least where the region's share is
+// fixed; where there are few, none is. Seen to fail with either bound, the least
+// use and the condition for crowds taken away.
 func TestLooksAreSkippedWhereUseIsASmallChange(t *testing.T) {
 	const many = 10_000 // one look each in 4 s
 	for _, c := range []struct {
-		name        string
-		active      int
-		burst       lease.Tokens
-		rate        float64 // asked for
-		least, most time.Duration
+		name   string
+		active int
+		burst  lease.Tokens
+		rate   float64 // asked for
+		kind   lease.Kind
+		want   time.Duration
 	}{
-		{"1/200 is used in 80 ms", many, 1000, 60, 4 * time.Second, 4 * time.Second},
-		{"1/200 is used in 8 s", many, 100_000, 62.5, 8 * time.Second, 8 * time.Second},
-		{"1/200 is used in an hour", many, 1_000_000, 1, 16 * time.Second, 16 * time.Second},
-		{"nothing is used", many, 1000, 0, 16 * time.Second, 16 * time.Second},
-		{"each token counts", many, 99, 0, 4 * time.Second, 4 * time.Second},
-		{"few budgets", 100, 1_000_000, 1, syncEvery, syncEvery},
+		{"1/200 is used in 80 ms", many, 1000, 60, lease.Lump, 4 * time.Second},
+		{"1/200 is used in 8 s", many, 100_000, 62.5, lease.Lump, 8 * time.Second},
+		{"1/200 is used in an hour", many, 1_000_000, 1, lease.Lump, 16 * time.Second},
+		{"nothing is used", many, 1000, 0, lease.Lump, 16 * time.Second},
+		{"each token counts", many, 99, 0, lease.Lump, 4 * time.Second},
+		{"few budgets", 100, 1_000_000, 1, lease.Lump, syncEvery},
+		{"a fixed share, 1/200 is used in 80 ms", many, 1000, 60, lease.Reserve, 4 * time.Second},
+		{"a fixed share, 1/200 is used in 32 s", many, 100_000, 15.625, lease.Reserve, 32 * time.Second},
+		{"a fixed share, 1/200 is used in an hour", many, 1_000_000, 1, lease.Reserve, time.Minute},
+		{"a fixed share of a thousand budgets", 1000, 1_000_000, 1, lease.Reserve, 6400 * time.Millisecond},
+		{"a fixed share of few budgets", 100, 1_000_000, 1, lease.Reserve, time.Second},
+		{"a fixed share of a hundred thousand budgets", 100_000, 1_000_000, 1, lease.Reserve, time.Minute},
 	} {
 		k := NewKeeper(KeeperConfig{Rand: rand.New(rand.NewPCG(1, 2))})
 		k.leader = true
@@ -37,10 +45,10 @@ func TestLooksAreSkippedWhereUseIsASmallChange(t *testing.T) {
 		})}
 		w.round = &round{view: &regionstore.View{}}
 		w.demand.rate = c.rate
-		w.livesUntil[lease.Lump-1] = time.Hour
+		w.livesUntil[c.kind-1] = time.Hour
 		for range 100 {
-			if got := k.lookEvery(w); got < c.least*3/4 || got > c.most*5/4 {
-				t.Errorf("%s: the next look in %v, want a quarter around %v", c.name, got, c.least)
+			if got := k.lookEvery(w); got < c.want*3/4 || got > c.want*5/4 {
+				t.Errorf("%s: the next look in %v, want a quarter around %v", c.name, got, c.want)
 				break
 			}
 		}

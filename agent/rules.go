@@ -349,11 +349,15 @@ func (k *Keeper) active() (n int) {
 // lookEvery paces the looks at a budget in use, so that many budgets do not
 // cost more reads than a store can bear.
 func (k *Keeper) lookEvery(w *ward) time.Duration {
-	every := k.cfg.SyncEvery
+	every, elastic := k.cfg.SyncEvery, w.elastic(k.now)
 	if crowded := time.Duration(k.active()) * time.Second / looksPerSecond; crowded > every {
-		every = time.Duration(float64(crowded) * w.looksSkipped(crowded))
+		most := mostSkipped
+		if !elastic {
+			most = mostSkippedFixed
+		}
+		every = max(crowded, min(time.Duration(float64(crowded)*w.looksSkipped(crowded, most)), longestLook))
 	}
-	if !w.elastic(k.now) {
+	if !elastic {
 		every = max(every, time.Second)
 	}
 	if !k.leader {
@@ -362,14 +366,20 @@ func (k *Keeper) lookEvery(w *ward) time.Duration {
 	return k.jitter(every)
 }
 
-// mostSkipped bounds looksSkipped: what nobody asks for, such as demand that
-// moved, the leader is to find within a beat or two.
-const mostSkipped = 4
+const (
+	// mostSkipped bounds looksSkipped: what nobody asks for, such as demand that
+	// moved, the leader is to find within a beat or two. Where the region has a
+	// fixed share there is nothing to find but what is to be booked as used.
+	mostSkipped      = 4
+	mostSkippedFixed = 16
+	longestLook      = time.Minute
+)
 
-// looksSkipped is how many times as long as every it takes until the budget's
-// use is more than a small change to it. Where many others wait to be looked at
-// there is nothing to find before; of a wallet that runs low, decisions tell.
-func (w *ward) looksSkipped(every time.Duration) float64 {
+// looksSkipped is how many times as long as every it takes, most at the longest,
+// until the budget's use is more than a small change to it. Where many others
+// wait to be looked at there is nothing to find before; of a wallet that runs
+// low, decisions tell.
+func (w *ward) looksSkipped(every time.Duration, most int) float64 {
 	used := max(1, w.demand.rate*every.Seconds())
-	return max(1, min(mostSkipped, float64(small(w.budget))/used))
+	return max(1, min(float64(most), float64(small(w.budget))/used))
 }
