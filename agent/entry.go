@@ -57,9 +57,10 @@ type usage struct {
 	// was.
 	waiters, arrivals uint16
 
-	rate     float64
-	rateAt   time.Duration
-	lastTake time.Duration
+	rate   float64
+	rateAt time.Duration
+	// told is when demand was last told.
+	told time.Duration
 	// last is what the last take saw, for what an answer reports.
 	last    holdings
 	arrival chan struct{}
@@ -220,11 +221,11 @@ func (e *entry) remember(cost lease.Tokens, now time.Duration, a Answer) {
 	}
 }
 
-// holds reports whether this process has tokens to settle.
-func (e *entry) holds() bool {
+// tells reports whether this process has tokens to settle or demand to tell.
+func (e *entry) tells() bool {
 	e.lock()
 	defer e.unlock()
-	return len(e.pocket.parts) > 0
+	return len(e.pocket.parts) > 0 || e.offered > 0
 }
 
 // harvest takes in the demand of hot decisions. The entry's mutex is held. A

@@ -37,7 +37,7 @@ func TestAFlushMissesNothingForLong(t *testing.T) {
 // slow makes an entry one whose use is a small change: of 1,000 tokens 5.
 func slow(b *bench, e *entry, rate float64, held lease.Tokens, until time.Duration) {
 	u := remembering(e)
-	u.rate, u.rateAt, u.lastTake = rate, b.now, b.now
+	u.rate, u.rateAt, u.told = rate, b.now, b.now
 	q := newPart(held, until)
 	q.kind = lease.Lump
 	u.pocket.parts, u.pocket.touched = []*part{q}, b.now

@@ -187,18 +187,31 @@ const (
 )
 
 // settle appends what is to be told to the store: the used tokens of every
-// part, once they are no small change any more or the part is used up, and the
-// free ones of parts that end. Each is counted out of the
-// pocket here, before anything is sent, and never again: a settlement whose
-// outcome is unknown is not repeated, its tokens age out.
+// part, once they are no small change any more, and the free ones of parts that
+// end. What is used up and a small change waits for the next take.
 func (p *pocket) settle(budget string, now time.Duration, small lease.Tokens, all bool, to []regionstore.Settle) []regionstore.Settle {
-	kept := p.parts[:0]
 	idle := now-p.touched >= idleAfter && (now-p.touched >= smallSpan || p.live(now) > small)
-	for _, q := range p.parts {
+	return p.tell(budget, now, to, func(q *part) bool {
 		if all || idle || now+endBefore >= q.deadline {
 			q.ending = true
 		}
-		if !q.toSettle(small) {
+		return q.ending || q.used(lease.Tokens(q.free.Load()))-q.told >= small
+	})
+}
+
+// settleAlong is settle for what comes along with a take: the parts that are used
+// up.
+func (p *pocket) settleAlong(now time.Duration) []regionstore.Settle {
+	return p.tell("", now, nil, func(q *part) bool { return lease.Tokens(q.free.Load())+q.held == 0 })
+}
+
+// tell appends what there is to be told of parts that are due. Each is counted
+// out of the pocket here, before anything is sent, and never again: a settlement
+// whose outcome is unknown is not repeated, its tokens age out.
+func (p *pocket) tell(budget string, now time.Duration, to []regionstore.Settle, due func(*part) bool) []regionstore.Settle {
+	kept := p.parts[:0]
+	for _, q := range p.parts {
+		if !due(q) {
 			kept = append(kept, q)
 			continue
 		}
@@ -215,12 +228,6 @@ func (p *pocket) settle(budget string, now time.Duration, small lease.Tokens, al
 	clear(p.parts[len(kept):])
 	p.parts = kept
 	return to
-}
-
-// toSettle reports whether anything of the part is to be told now.
-func (q *part) toSettle(small lease.Tokens) bool {
-	free := lease.Tokens(q.free.Load())
-	return q.ending || free+q.held == 0 || q.used(free)-q.told >= small
 }
 
 // settle says what is to be told of one part, and how much stays free in it.

@@ -59,8 +59,12 @@ func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now 
 	e.harvest()
 	t := regionstore.Take{Budget: b.Name, Cost: cost, Demand: e.offered}
 	e.offered = 0
-	e.lastTake = now
-	if !ahead || b.Contract.Limit() < prefetchLimit {
+	e.told = now
+	if !ahead {
+		return t
+	}
+	t.Settles = e.pocket.settleAlong(now)
+	if b.Contract.Limit() < prefetchLimit {
 		return t
 	}
 	want := lease.Tokens(e.rate * prefetchSpan.Seconds())
@@ -177,13 +181,14 @@ func (e *entry) keep(parts []regionstore.Part, sent, got time.Duration) {
 	}
 }
 
-// settle tells the store what became of tokens of these entries; with all set
-// their pockets are emptied. It is one attempt: after an unknown outcome
-// nothing is said again, and the tokens age out.
+// settle tells the store what became of tokens of these entries, and demand that
+// waited for a take for too long; with all set their pockets are emptied. It is
+// one attempt: after an unknown outcome nothing is said again, and the tokens age
+// out. Demand that is lost with a store steers nothing.
 func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 	byPrimary := map[string][]regionstore.Settle{}
 	for _, e := range entries {
-		if !e.holds() {
+		if !e.tells() {
 			continue
 		}
 		b := e.policy.Load()
@@ -193,6 +198,12 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		e.harvest()
 		had := len(byPrimary[s.primary])
 		list := e.pocket.settle(b.Name, s.at, small(b), all, byPrimary[s.primary])
+		if len(list) == had && e.offered > 0 && s.at-e.told >= e.tellsWithin(b) {
+			list = append(list, regionstore.Settle{Budget: b.Name})
+		}
+		if len(list) > had {
+			list[had].Demand, e.offered, e.told = e.offered, 0, s.at
+		}
 		e.unlock()
 		if len(list) == had {
 			continue
@@ -226,8 +237,8 @@ func (d *Decider) sendSettles(ctx context.Context, primary string, list []region
 }
 
 // Flush settles used tokens in batches, gives back what lies idle or nears
-// its deadline, tells demand that no take carried, and renews the estimate of
-// this process's own demand. It is to be called about every 50 ms; with all
+// its deadline, with that tells demand that no take carried, and renews the
+// estimate of this process's own demand. It is to be called about every 50 ms; with all
 // set, it empties every pocket.
 func (d *Decider) Flush(ctx context.Context, all bool) {
 	list := d.toFlush(d.opt.Now(), all)
@@ -237,11 +248,7 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	now := d.opt.Now()
 	var busy, resting []*entry
 	for _, e := range list {
-		rests, overdue := d.refresh(e, now)
-		if overdue {
-			d.tellDemand(ctx, e, now)
-		}
-		if rests {
+		if d.refresh(e, now) {
 			resting = append(resting, e)
 		} else {
 			busy = append(busy, e)
@@ -251,12 +258,21 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	d.forgetUnused(resting, now)
 }
 
-// demandWithin is how long demand may wait for a take to carry it.
+// demandWithin is how long demand may wait for a take or a settlement to carry it.
 const demandWithin = 40 * time.Millisecond
 
+// tellsWithin is that of demand that may be a small change. The entry's mutex is
+// held.
+func (e *entry) tellsWithin(b *terms) time.Duration {
+	if e.offered < small(b) {
+		return smallSpan
+	}
+	return demandWithin
+}
+
 // refresh renews the estimate of the process's demand, and reports whether the
-// entry may rest now, and whether its demand has waited too long to be told.
-func (d *Decider) refresh(e *entry, now time.Duration) (rests, overdue bool) {
+// entry may rest now.
+func (d *Decider) refresh(e *entry, now time.Duration) (rests bool) {
 	e.lock()
 	defer e.unlock()
 	e.harvest()
@@ -269,13 +285,9 @@ func (d *Decider) refresh(e *entry, now time.Duration) (rests, overdue bool) {
 		e.rate += (seen - e.rate) * dt.Seconds() / (dt + rateSpan(max(e.rate, seen))).Seconds()
 		e.arrived, e.rateAt = 0, now
 	}
-	within, few := demandWithin, small(e.policy.Load())
-	if e.offered < few {
-		within = smallSpan
-	}
-	rests = e.restful(few, now)
+	rests = e.restful(small(e.policy.Load()), now)
 	e.rests.Store(rests)
-	return rests, e.offered > 0 && now-e.lastTake >= within
+	return rests
 }
 
 // restful reports whether nothing is there to settle or to tell, or no more than
@@ -299,12 +311,6 @@ func rateSpan(rate float64) time.Duration {
 		return most
 	}
 	return max(least, time.Duration(few/rate*float64(time.Second)))
-}
-
-func (d *Decider) tellDemand(ctx context.Context, e *entry, now time.Duration) {
-	l := &lot{entry: e, policy: e.policy.Load()}
-	req := regionstore.TakeRequest{Takes: []regionstore.Take{d.takeOf(e, l.policy, 0, false, now)}}
-	_, _, _ = d.take(ctx, []*lot{l}, req) // demand lost with a store steers nothing
 }
 
 // busy reports whether the entry was used lately or has something to settle.

@@ -5,14 +5,23 @@ import (
 	"github.com/ration-dev/ration/lease"
 )
 
-// Settle books what became of prefetched tokens: OK, Missing, or Stale when
-// incarnation or generation are not the row's. It never books more than the
-// generation still counts.
+// Settle books demand, and what became of prefetched tokens: OK, Missing, or
+// Stale when incarnation or generation are not the row's. It never books more
+// than the generation still counts.
 func (s Step) Settle(row *Row, req *Settle) Outcome {
 	if !s.current(row) {
 		return Missing
 	}
 	s.pass(row, req.Now)
+	row.DemandTotal = add(row.DemandTotal, max(0, req.Demand))
+	return s.settle(row, req)
+}
+
+// settle is Settle on a current row on which time has passed.
+func (s Step) settle(row *Row, req *Settle) Outcome {
+	if req.Kind == 0 {
+		return OK
+	}
 	l := row.named(req.Kind, req.Incarnation)
 	var g *Generation
 	if l != nil {

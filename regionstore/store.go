@@ -233,7 +233,11 @@ type Take struct {
 	HoldFor time.Duration
 	// Demand is added to the row's total, whatever the outcome.
 	Demand lease.Tokens
-	Now    Now
+	// Settles are settlements of this budget that come along: each is done as
+	// Store.Settle does it, before the cost is looked for and whatever the outcome,
+	// save that a repetition settles nothing. Their Budget, Demand and Now are the take's.
+	Settles []Settle
+	Now     Now
 }
 
 // Holds is for how long the process holds what it takes, save that a lease may
@@ -318,9 +322,11 @@ type Part struct {
 
 // Settle says what became of prefetched tokens. It names incarnation and
 // generation, does nothing under another, and is never sent again after an
-// unknown outcome.
+// unknown outcome. One that names no kind only tells of demand.
 type Settle struct {
-	Budget      string
+	Budget string
+	// Demand is added to the row's total, whatever lease it holds.
+	Demand      lease.Tokens
 	Kind        lease.Kind
 	Incarnation lease.Incarnation
 	Generation  uint64

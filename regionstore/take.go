@@ -28,13 +28,16 @@ func (s Step) Take(rows []*Row, req *TakeRequest) TakeReply {
 	return reply
 }
 
-// ask lets time pass, counts demand, and says whether the cost could be taken.
+// ask lets time pass, settles, counts demand, and says whether the cost could be taken.
 func (s Step) ask(row *Row, t *Take, hold bool, r *TakeResult) {
 	if !s.current(row) {
 		r.Outcome, r.Time = Missing, s.seen(t.Now)
 		return
 	}
 	r.Time = s.pass(row, t.Now)
+	for i := range t.Settles {
+		s.settle(row, &t.Settles[i])
+	}
 	row.DemandTotal = add(row.DemandTotal, max(0, t.Demand))
 	r.Outcome = Short
 	if s.available(row, hold) >= t.Cost {

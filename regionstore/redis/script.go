@@ -38,6 +38,7 @@ func loadScripts(config regionstore.Config) scripts {
 		micros(lease.ProcessDeadline), micros(lease.LongestProcessDeadline), micros(config.Clocks.Guard(lease.LongestProcessDeadline)),
 		micros(config.KeepMargin), micros(regionstore.KeepLocal), micros(regionstore.MaxLag))
 	core := times + mustRead("rate") + mustRead("wallet")
+	book := mustRead("book")
 	each := func(source string) *script {
 		sc := newScript(source + mustRead("each"))
 		sc.each = true
@@ -49,7 +50,7 @@ func loadScripts(config regionstore.Config) scripts {
 	}
 	all := scripts{
 		open: wallet("open"), begin: wallet("begin"), install: wallet("install"),
-		take: each(core + mustRead("take")), settle: wallet("settle"), giveBack: wallet("return"),
+		take: each(core + book + mustRead("take")), settle: each(core + book + mustRead("settle")), giveBack: wallet("return"),
 		close: wallet("close"), local: wallet("local"), read: wallet("read"),
 		touch: register("touch"), inUse: register("inuse"), lead: register("lead"), join: register("join"),
 	}

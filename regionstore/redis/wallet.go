@@ -152,6 +152,10 @@ func (s *Store) takeCall(req *regionstore.TakeRequest) call {
 		args.duration(t.Holds())
 		args.tokens(t.Demand)
 		args.now(t.Now)
+		args.num(int64(len(t.Settles)))
+		for j := range t.Settles {
+			args.settle(&t.Settles[j])
+		}
 	}
 	if req.RequestID != "" {
 		c.keys = append(c.keys, s.keys.answer(first, req.RequestID))
@@ -188,12 +192,17 @@ func (s *Store) Settle(ctx context.Context, settles []regionstore.Settle) ([]reg
 func (s *Store) settleCall(st *regionstore.Settle) call {
 	var args arguments
 	args.now(st.Now)
-	args.num(int64(st.Kind))
-	args.str(string(st.Incarnation))
-	args.id(st.Generation)
-	args.tokens(st.Used)
-	args.tokens(st.Back)
+	args.tokens(st.Demand)
+	args.settle(st)
 	return s.onRow(s.scripts.settle, st.Budget, args)
+}
+
+func (a *arguments) settle(st *regionstore.Settle) {
+	a.num(int64(st.Kind))
+	a.str(string(st.Incarnation))
+	a.id(st.Generation)
+	a.tokens(st.Used)
+	a.tokens(st.Back)
 }
 
 // Return is regionstore.Store's.

@@ -234,6 +234,9 @@ func (g *generator) take() *regionstore.TakeRequest {
 		if g.chance(40) {
 			t.Prefetch, t.HoldFor = oneOf(g, someTokens), oneOf(g, someHolds)
 		}
+		for range g.IntN(6) - 3 {
+			t.Settles = append(t.Settles, g.settle()) // often of another budget: nothing to settle here
+		}
 		req.Takes = append(req.Takes, t)
 	}
 	if g.chance(30) {
@@ -247,19 +250,29 @@ func (g *generator) take() *regionstore.TakeRequest {
 func (g *generator) settles() []regionstore.Settle {
 	list := make([]regionstore.Settle, 0, 3)
 	for range 1 + g.IntN(3) {
-		st := regionstore.Settle{Budget: g.budget(), Kind: lease.Lump, Incarnation: "nobody", Generation: 1, Now: g.now()}
-		if len(g.parts) > 0 {
-			h := g.parts[max(0, len(g.parts)-1-g.IntN(6))]
-			st.Budget, st.Kind, st.Incarnation, st.Generation = h.budget, h.part.Kind, h.part.Incarnation, h.part.Generation
-			st.Used = lease.Tokens(g.Int64N(int64(h.part.Tokens) + 1))
-			st.Back = h.part.Tokens - st.Used
-		}
-		if g.chance(10) {
-			st.Used, st.Back = oneOf(g, someTokens), oneOf(g, someTokens)
-		}
-		list = append(list, st)
+		list = append(list, g.settle())
 	}
 	return list
+}
+
+func (g *generator) settle() regionstore.Settle {
+	st := regionstore.Settle{Budget: g.budget(), Kind: lease.Lump, Incarnation: "nobody", Generation: 1, Now: g.now()}
+	if len(g.parts) > 0 {
+		h := g.parts[max(0, len(g.parts)-1-g.IntN(6))]
+		st.Budget, st.Kind, st.Incarnation, st.Generation = h.budget, h.part.Kind, h.part.Incarnation, h.part.Generation
+		st.Used = lease.Tokens(g.Int64N(int64(h.part.Tokens) + 1))
+		st.Back = h.part.Tokens - st.Used
+	}
+	if g.chance(10) {
+		st.Used, st.Back = oneOf(g, someTokens), oneOf(g, someTokens)
+	}
+	if g.chance(30) {
+		st.Demand = oneOf(g, someTokens)
+	}
+	if g.chance(5) {
+		st.Kind = 0
+	}
+	return st
 }
 
 func (g *generator) local() *regionstore.LocalRequest {

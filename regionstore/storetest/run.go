@@ -36,6 +36,7 @@ func Run(t *testing.T, newSubject Make) {
 		{"a take says for how long it is held", testHolds},
 		{"generations rotate and age", testGenerations},
 		{"settle names its generation", testSettle},
+		{"settlements come along with a take", testSettleAlong},
 		{"return and close take tokens out", testReturnClose},
 		{"a share mints by time alone", testMinting},
 		{"the local allowance starts empty", testLocal},

@@ -60,13 +60,14 @@ func (w *World) take() {
 // prefetch takes tokens into a process's memory; its clock may be slow.
 func (w *World) prefetch() {
 	a := w.agent()
-	r := must(w.subject.Store.Take(context.Background(), regionstore.TakeRequest{
-		Takes: []regionstore.Take{{
-			Budget: worldBudget, Cost: lease.Tokens(w.pick(3)), Prefetch: lease.Tokens(w.pick(15)), Now: w.bound(a),
-			HoldFor: time.Duration(w.pick(10)) * time.Second,
-		}},
-		Hold: true,
-	}))
+	t := regionstore.Take{
+		Budget: worldBudget, Cost: lease.Tokens(w.pick(3)), Prefetch: lease.Tokens(w.pick(15)), Now: w.bound(a),
+		HoldFor: time.Duration(w.pick(10)) * time.Second,
+	}
+	if w.pick(2) == 0 {
+		t.Settles, w.settles = w.settles, nil
+	}
+	r := must(w.subject.Store.Take(context.Background(), regionstore.TakeRequest{Takes: []regionstore.Take{t}, Hold: true}))
 	w.saw(a, r.Results[0].Time)
 	for _, p := range r.Results[0].Parts {
 		us := int64(p.Remains / time.Microsecond)

@@ -81,8 +81,8 @@ const when = 8 * second
 
 func TestS01AllocatorKilled(t *testing.T) {
 	o := busy()
-	for i := range 40 {
-		o.Faults = append(o.Faults, sim.Fault{Kind: sim.KillAllocator, At: second + time.Duration(i)*503*ms, For: 200 * ms, Allocator: i % 2})
+	for i := range 160 {
+		o.Faults = append(o.Faults, sim.Fault{Kind: sim.KillAllocator, At: second + time.Duration(i)*126*ms, For: 100 * ms, Allocator: i % 2})
 	}
 	holds(t, o, "", func(c *sim.Coverage) int64 { return min(c.AllocatorKilled, c.ReplyLostAfterCommit) })
 }

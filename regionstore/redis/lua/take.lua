@@ -2,7 +2,8 @@
 -- taken from any.
 -- Keys: a row per take, and behind them, if a request id was given, where its
 -- answer is kept. Arguments: number of takes, hold, content, keep; per take: cost,
--- prefetch, for how long to hold, demand, not_after.
+-- prefetch, for how long to hold, demand, not_after, and how many settlements
+-- come along, each with the arguments of book.lua's settle.
 -- Atomic: the kept answer, all rows, the answer to keep.
 
 local function prefetchable(l, kind)
@@ -28,13 +29,16 @@ local function hold_tokens(l, n, span)
   return l[CUR + ID]
 end
 
--- lets time pass, counts demand, says whether the cost could be taken
+-- lets time pass, settles, counts demand, says whether the cost could be taken
 local function ask(row, t, hold)
+  local settles = number()
   if not current(row) then
     t.outcome, t.seen = MISSING, seen_by(t.not_after)
+    arg_at = arg_at + SETTLE_ARGS * settles
     return
   end
   t.seen = pass(row, t.not_after)
+  for _ = 1, settles do settle(row) end
   row[DEMAND] = add(row[DEMAND], max(0, t.demand))
   local sum = 0
   for kind = RESERVE, LUMP do
