@@ -189,13 +189,13 @@ const (
 // settle appends what is to be told to the store: the used tokens of every
 // part, once they are no small change any more, and the free ones of parts that
 // end. What is used up and a small change waits for the next take.
-func (p *pocket) settle(budget string, now time.Duration, small lease.Tokens, all bool, to []regionstore.Settle) []regionstore.Settle {
-	idle := now-p.touched >= idleAfter && (now-p.touched >= smallSpan || p.live(now) > small)
-	return p.tell(budget, now, to, func(q *part) bool {
+func (p *pocket) settle(b *terms, now time.Duration, all bool, to []regionstore.Settle) []regionstore.Settle {
+	idle := now-p.touched >= idleAfter && now-p.touched >= patience(b, p.live(now), idleAfter)
+	return p.tell(b.Name, now, to, func(q *part) bool {
 		if all || idle || now+endBefore >= q.deadline {
 			q.ending = true
 		}
-		return q.ending || q.used(lease.Tokens(q.free.Load()))-q.told >= small
+		return q.ending || q.used(lease.Tokens(q.free.Load()))-q.told >= small(b)
 	})
 }
 

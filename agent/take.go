@@ -18,37 +18,60 @@ const (
 	// prefetchPart the most of the wallet.
 	prefetchSpan = 20 * time.Millisecond
 	prefetchPart = 8
-	// smallPart of a contract is a small change: a process holds it ahead for
-	// smallSpan, and does not hurry to tell of it. Plans and ceilings do not feel
-	// it, and so the decisions of one of very many budgets, a few in that time,
-	// share a store step instead of taking one each.
-	smallPart = 200
-	smallSpan = lease.LongestProcessDeadline - 500*time.Millisecond
-	// usedUpIn is how much of a slow budget's demand is held. It is so much less
-	// than the time for which that may be held that most of it is used up before:
-	// of very many budgets whose first tokens came at once, all would give back
-	// and ask again in one instant otherwise, time and again.
-	usedUpIn = lease.LongestProcessDeadline * 3 / 4
+	// smallPart of a contract is a small change, and tinyPart a tiny one: a process
+	// holds as much ahead for smallFor or tinyFor, and does not hurry to tell of it.
+	// Plans and ceilings do not feel it, and so the decisions of one of very many
+	// budgets, a few in that time, share a store step instead of taking one each.
+	smallPart, smallFor = 200, 8 * time.Second
+	tinyPart, tinyFor   = 4 * smallPart, lease.LongestProcessDeadline
+	// backBefore is how long before that what nobody used goes back.
+	backBefore = 500 * time.Millisecond
+	// usedUp is how much of a slow budget's demand in that time is held. It is so
+	// much less than all that most of it is used up before: of very many budgets
+	// whose first tokens came at once, all would give back and ask again in one
+	// instant otherwise, time and again.
+	usedUp = 0.75
 )
 
 // small is the most that is a small change to a budget; 0 where every token
 // counts.
-func small(b *terms) lease.Tokens {
+func small(b *terms) lease.Tokens { return partOfLimit(b, smallPart) }
+
+// tiny is the most that is a tiny change.
+func tiny(b *terms) lease.Tokens { return partOfLimit(b, tinyPart) }
+
+func partOfLimit(b *terms, part lease.Tokens) lease.Tokens {
 	if b.Contract.Limit() < prefetchLimit {
 		return 0
 	}
-	return b.Contract.Limit() / smallPart
+	return b.Contract.Limit() / part
+}
+
+// patience is for how long n tokens, or a demand of n, need not be told of: hurry
+// where that is more than a small change.
+func patience(b *terms, n lease.Tokens, hurry time.Duration) time.Duration {
+	switch {
+	case n <= tiny(b):
+		return tinyFor - backBefore
+	case n <= small(b):
+		return smallFor - backBefore
+	}
+	return hurry
 }
 
 // worthHolding is how many tokens are worth taking ahead for a slow budget that is
-// asked for so many a second: what is used while they may be held. Of fewer than
-// two, the step that gives back costs more than it saves.
-func worthHolding(rate float64) lease.Tokens {
-	n := lease.Tokens(rate * usedUpIn.Seconds())
-	if n < 2 {
-		return 0
+// asked for so many a second, and for how long: most of what is used in that time.
+// Of fewer than two, the step that gives back costs more than it saves.
+func worthHolding(b *terms, rate float64) (n lease.Tokens, span time.Duration) {
+	in := func(span time.Duration) lease.Tokens { return lease.Tokens(usedUp * rate * span.Seconds()) }
+	n, span = min(in(smallFor), small(b)), smallFor
+	if few := min(in(tinyFor), tiny(b)); few >= n {
+		n, span = few, tinyFor
 	}
-	return n
+	if n < 2 {
+		return 0, 0
+	}
+	return n, span
 }
 
 // takeOf makes one budget's part of a store step, with the demand that was
@@ -68,8 +91,8 @@ func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now 
 		return t
 	}
 	want := lease.Tokens(e.rate * prefetchSpan.Seconds())
-	if few := min(worthHolding(e.rate), small(b)); few > want {
-		want, t.HoldFor = few, lease.LongestProcessDeadline
+	if few, span := worthHolding(b, e.rate); few > want {
+		want, t.HoldFor = few, span
 	}
 	t.Prefetch = max(0, min(want, e.last.Live/prefetchPart)-e.pocket.live(now))
 	return t
@@ -197,8 +220,8 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		e.lock()
 		e.harvest()
 		had := len(byPrimary[s.primary])
-		list := e.pocket.settle(b.Name, s.at, small(b), all, byPrimary[s.primary])
-		if len(list) == had && e.offered > 0 && s.at-e.told >= e.tellsWithin(b) {
+		list := e.pocket.settle(b, s.at, all, byPrimary[s.primary])
+		if len(list) == had && e.offered > 0 && s.at-e.told >= patience(b, e.offered, demandWithin) {
 			list = append(list, regionstore.Settle{Budget: b.Name})
 		}
 		if len(list) > had {
@@ -261,15 +284,6 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 // demandWithin is how long demand may wait for a take or a settlement to carry it.
 const demandWithin = 40 * time.Millisecond
 
-// tellsWithin is that of demand that may be a small change. The entry's mutex is
-// held.
-func (e *entry) tellsWithin(b *terms) time.Duration {
-	if e.offered < small(b) {
-		return smallSpan
-	}
-	return demandWithin
-}
-
 // refresh renews the estimate of the process's demand, and reports whether the
 // entry may rest now.
 func (d *Decider) refresh(e *entry, now time.Duration) (rests bool) {
@@ -306,7 +320,7 @@ func (e *entry) restful(few lease.Tokens, now time.Duration) bool {
 
 // rateSpan is over how long a rate is averaged: a few arrivals of a slow one.
 func rateSpan(rate float64) time.Duration {
-	const few, least, most = 4, 50 * time.Millisecond, smallSpan
+	const few, least, most = 4, 50 * time.Millisecond, smallFor
 	if rate*most.Seconds() < few {
 		return most
 	}

@@ -46,7 +46,7 @@ func TestUnder(t *testing.T) {
 		{errorbound.DeadRegion, policy.Dynamic, nil, errorbound.Deployment{}, 1000 + 10_276, 10*second + guard(10*second), "lease.ttl"},
 		{errorbound.DeadRegion, policy.Dynamic, reserve, errorbound.Deployment{}, 1000 + 10_276 + 360_746, time.Hour + guard(time.Hour), "share_ttl"},
 		{errorbound.DeadRegion, policy.Static, uneven, errorbound.Deployment{}, 600 + 2_164_478, time.Hour + guard(time.Hour), "share_ttl"},
-		{errorbound.DeadProcess, policy.Dynamic, nil, errorbound.Deployment{}, 125, 2 * (8*second + guard(8*second)), "none"},
+		{errorbound.DeadProcess, policy.Dynamic, nil, errorbound.Deployment{}, 125, 2 * (16*second + guard(16*second)), "none"},
 		{errorbound.IdleParts, policy.Dynamic, nil, errorbound.Deployment{}, 0, 0, "whole contract"},
 		{errorbound.IdleParts, policy.Static, uneven, errorbound.Deployment{}, 900, 0, "dynamic"},
 		// Regions may spend all there is before they report it.

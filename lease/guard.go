@@ -45,7 +45,7 @@ func (c Clocks) Stretch(d time.Duration) time.Duration {
 // tokens of processes that were killed or lost waits for the longest.
 const (
 	ProcessDeadline        = 2 * time.Second
-	LongestProcessDeadline = 8 * time.Second
+	LongestProcessDeadline = 16 * time.Second
 )
 
 // Tick is the unit that clocks are read in, rounded down.
