@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 
 	rationv1 "github.com/ration-dev/ration/api/ration/v1"
 	"github.com/ration-dev/ration/internal/load"
@@ -24,6 +27,9 @@ type face struct {
 	name string
 	// ask makes one call for key's request, and fails if it was not allowed.
 	ask func(conn *grpc.ClientConn, key int) error
+	// method and messages, by key, are the same call in bytes.
+	method   string
+	messages [][]byte
 	// ready registers a service that returns what an agent returned once.
 	ready func(r grpc.ServiceRegistrar, from *grpc.ClientConn) error
 }
@@ -45,8 +51,10 @@ func envoyFace(keys int) face {
 		return r, err
 	}
 	return face{
-		name: "Envoy",
-		ask:  func(conn *grpc.ClientConn, key int) error { _, err := ask(conn, key); return err },
+		name:     "Envoy",
+		ask:      func(conn *grpc.ClientConn, key int) error { _, err := ask(conn, key); return err },
+		method:   ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName,
+		messages: marshaled(requests),
 		ready: func(r grpc.ServiceRegistrar, from *grpc.ClientConn) error {
 			reply, err := ask(from, 0)
 			ratelimitv3.RegisterRateLimitServiceServer(r, readyEnvoy{reply: reply})
@@ -79,8 +87,10 @@ func rationFace(keys int) face {
 		return r, err
 	}
 	return face{
-		name: "ration.v1",
-		ask:  func(conn *grpc.ClientConn, key int) error { _, err := ask(conn, key); return err },
+		name:     "ration.v1",
+		ask:      func(conn *grpc.ClientConn, key int) error { _, err := ask(conn, key); return err },
+		method:   rationv1.LimitService_CheckLimits_FullMethodName,
+		messages: marshaled(requests),
 		ready: func(r grpc.ServiceRegistrar, from *grpc.ClientConn) error {
 			reply, err := ask(from, 0)
 			rationv1.RegisterLimitServiceServer(r, readyRation{reply: reply})
@@ -96,6 +106,42 @@ type readyRation struct {
 
 func (s readyRation) CheckLimits(context.Context, *rationv1.CheckLimitsRequest) (*rationv1.CheckLimitsResponse, error) {
 	return s.reply, nil
+}
+
+func marshaled[M proto.Message](requests []M) [][]byte {
+	messages := make([][]byte, len(requests))
+	for i, r := range requests {
+		messages[i], _ = proto.Marshal(r) // which cannot fail for these
+	}
+	return messages
+}
+
+// unary is a face's call in bytes, each for a random key.
+func (f *face) unary() load.Unary {
+	return load.Unary{
+		Method:  f.method,
+		Request: func(int) []byte { return f.messages[rand.IntN(len(f.messages))] },
+		Accept: func(answer []byte) error {
+			// The first field of both faces' answers, which is 1 if the call is allowed.
+			if !bytes.HasPrefix(answer, []byte{1 << 3, 1}) {
+				return fmt.Errorf("denied: %x", answer)
+			}
+			return nil
+		},
+	}
+}
+
+// wires opens connections for calls in bytes.
+func wires(b *testing.B, addr string) []net.Conn {
+	b.Helper()
+	conns := make([]net.Conn, servedConns)
+	for i := range conns {
+		var err error
+		if conns[i], err = net.Dial("tcp", addr); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return conns
 }
 
 // dial opens connections of which callers take one each in turn.

@@ -46,8 +46,11 @@ func BenchmarkServed(b *testing.B) {
 }
 
 func served(b *testing.B, s *servers, f face, keys int) {
-	ours := &side{call: caller(f, keys, dial(b, s.agent.told.GRPC)), before: servedBefore}
-	yardstick := &side{call: caller(f, keys, dial(b, s.noop.told.GRPC)), before: servedBefore, alone: s.leaveAlone}
+	of := func(p *process) *side {
+		return &side{face: f, addr: p.told.GRPC, call: caller(f, keys, dial(b, p.told.GRPC)), before: servedBefore}
+	}
+	ours, yardstick := of(s.agent), of(s.noop)
+	yardstick.alone = s.leaveAlone
 	turns, latencyTurns := servedRounds, latencyRounds
 	if keys > 1 {
 		turns, latencyTurns, ours.before = rounds, rounds, manyBefore
@@ -87,6 +90,8 @@ func served(b *testing.B, s *servers, f face, keys int) {
 
 // side is ours or the yardstick, to be measured.
 type side struct {
+	face face
+	addr string
 	call load.Call
 	// before is for how long it is asked before each measurement.
 	before time.Duration
@@ -127,7 +132,7 @@ func closed(b *testing.B, s *side) float64 {
 func latencyAt(rate float64) func(*testing.B, *side) float64 {
 	return func(b *testing.B, s *side) float64 {
 		return s.measure(b, latencyFor, func(length time.Duration) load.Result {
-			return load.Open(4*servedCallers, rate, length, s.call)
+			return load.OpenWire(wires(b, s.addr), s.face.unary(), rate, length)
 		}).Quantile(99).Seconds() * 1000
 	}
 }
