@@ -52,8 +52,9 @@ for development.
 On SIGTERM it says that it does not serve, waits a moment so that balancers
 look elsewhere, lets calls finish, and ends. A second signal ends it at once.
 
-Garbage is collected once 64 MB of it lie in memory, or as much as is in use;
-GOGC and GOMEMLIMIT change that, as for every Go program.`,
+Garbage is collected once it is 16 times what is in use, 64 to 256 MB, or as much
+as is in use where that is more; GOGC and GOMEMLIMIT change that, as for every Go
+program.`,
 		Example: cli.Examples(
 			"allocator serve --database-url postgres://ration@db/ration --tokens-file /etc/ration/tokens",
 			"allocator serve --database-url postgres://localhost/ration --insecure --listen 127.0.0.1:0 --http 127.0.0.1:0"),

@@ -65,8 +65,9 @@ On SIGTERM the agent says that it does not serve, waits a moment, lets requests
 finish, and, if it is the region's last, gives its leases back. A second signal
 ends it at once.
 
-Garbage is collected once 64 MB of it lie in memory, or as much as is in use;
-GOGC and GOMEMLIMIT change that, as for every Go program.
+Garbage is collected once it is 16 times what is in use, 64 to 256 MB, or as much
+as is in use where that is more; GOGC and GOMEMLIMIT change that, as for every Go
+program.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 unavailable.`,
 		Example: cli.Examples(

@@ -8,17 +8,21 @@ import (
 	"sync"
 )
 
-// leastGarbage is how much a server allocates between two garbage collections,
-// at least, in bytes. The runtime collects whenever what is live has doubled, at
-// least 4 MB: a server of few budgets that answers tens of thousands of requests
-// a second would collect over a hundred times a second, which takes a third of
-// its throughput, and callers wait for it.
-const leastGarbage = 64 << 20
+// What a server allocates between two garbage collections is garbageTimes what is
+// live, at most mostGarbage bytes. The runtime collects whenever what is live has
+// doubled, at least 4 MB: a server of few budgets that answers tens of thousands
+// of requests a second would collect over a hundred times a second, which takes a
+// third of its throughput, and callers wait for it. The more is live, the longer a
+// collection takes, and the rarer it has to be for as few to meet one.
+const (
+	garbageTimes = 16
+	mostGarbage  = 256 << 20
+)
 
-// TuneCollector lets a server's garbage reach 64 MB before it is collected. A
-// heap larger than that is collected when it has doubled, as usual, and
-// GOMEMLIMIT holds as usual. It changes nothing where GOGC is set, and holds for
-// the life of the process.
+// TuneCollector lets a server's garbage reach sixteen times what is live, 64 to
+// 256 MB, before it is collected. A heap larger than that is collected when it has
+// doubled, as usual, and GOMEMLIMIT holds as usual. It changes nothing where GOGC
+// is set, and holds for the life of the process.
 func TuneCollector() { tune.Do(tuneCollector) }
 
 var tune sync.Once
@@ -36,11 +40,11 @@ func tuneCollector() {
 	})
 }
 
-// collectAt is the growth, in percent of live bytes, at which leastGarbage or
-// as much as is live has been allocated: a multiple of a hundred. The runtime
-// takes a heap of less than 4 MB for one of 4 MB.
+// collectAt is the growth, in percent of live bytes, at which garbage is as much
+// as it may be, or as much as is live: a multiple of a hundred. The runtime takes a
+// heap of less than 4 MB for one of 4 MB.
 func collectAt(live uint64) int {
-	return 100 * int(max(1, leastGarbage/max(4<<20, live)))
+	return 100 * int(max(1, min(garbageTimes, mostGarbage/max(1, live))))
 }
 
 // afterEachCollection calls do with what the last collection left, stacks

@@ -11,7 +11,7 @@ import (
 
 func TestALargeHeapIsCollectedAsUsual(t *testing.T) {
 	for live, want := range map[uint64]int{
-		math.MaxUint64: 100, 1 << 30: 100, leastGarbage: 100, leastGarbage/2 + 1: 100, leastGarbage / 2: 200, leastGarbage / 16: 1600,
+		math.MaxUint64: 100, 1 << 30: 100, mostGarbage: 100, mostGarbage/2 + 1: 100, mostGarbage / 2: 200, mostGarbage / 16: 1600,
 		1: 1600, 0: 1600,
 	} {
 		if got := collectAt(live); got != want {
@@ -26,6 +26,7 @@ func TestLittleGarbageIsNotCollected(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
+	const leastGarbage = garbageTimes * 4 << 20
 	tuneCollector()
 	for range 3 {
 		settle(t)
