@@ -2,6 +2,7 @@ package agent
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,14 +35,19 @@ func TestLooksAreSkippedWhereUseIsASmallChange(t *testing.T) {
 		{"a fixed share, 1/200 is used in 32 s", many, 100_000, 15.625, lease.Reserve, 32 * time.Second},
 		{"a fixed share, 1/200 is used in an hour", many, 1_000_000, 1, lease.Reserve, time.Minute},
 		{"a fixed share of a thousand budgets", 1000, 1_000_000, 1, lease.Reserve, 6400 * time.Millisecond},
+		{"a share of a dynamic budget, 1/200 is used in an hour", many, 1_000_000, 1, lease.Reserve, 16 * time.Second},
 		{"a fixed share of few budgets", 100, 1_000_000, 1, lease.Reserve, time.Second},
 		{"a fixed share of a hundred thousand budgets", 100_000, 1_000_000, 1, lease.Reserve, time.Minute},
 	} {
 		k := NewKeeper(KeeperConfig{Rand: rand.New(rand.NewPCG(1, 2))})
 		k.leader = true
 		k.order[Routine] = make(wards, c.active)
+		strategy := policy.Static
+		if strings.Contains(c.name, "dynamic") {
+			strategy = policy.Dynamic
+		}
 		w := &ward{budget: k.maker.terms(&policy.Budget{
-			Name: "t/a", Contract: policy.Contract{Rate: lease.Rate{Tokens: 1, Per: time.Second}, Burst: c.burst},
+			Name: "t/a", Strategy: strategy, Contract: policy.Contract{Rate: lease.Rate{Tokens: 1, Per: time.Second}, Burst: c.burst},
 		})}
 		w.round = &round{view: &regionstore.View{}}
 		w.demand.rate = c.rate

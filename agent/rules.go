@@ -352,7 +352,7 @@ func (k *Keeper) lookEvery(w *ward) time.Duration {
 	every, elastic := k.cfg.SyncEvery, w.elastic(k.now)
 	if crowded := time.Duration(k.active()) * time.Second / looksPerSecond; crowded > every {
 		most := mostSkipped
-		if !elastic {
+		if !elastic && w.budget.fixed {
 			most = mostSkippedFixed
 		}
 		every = max(crowded, min(time.Duration(float64(crowded)*w.looksSkipped(crowded, most)), longestLook))

@@ -39,8 +39,9 @@ type rules struct {
 	OnStoreLoss   policy.OnStoreLoss
 	Wait          time.Duration
 	Deleted       bool
-	// planned is set where this region holds a share whether or not anybody asks.
-	planned bool
+	// planned is set where this region holds a share whether or not anybody asks,
+	// fixed where that is all it will ever hold.
+	planned, fixed bool
 	// regions is how many the budget names, 0 for all there are.
 	regions int
 }
@@ -62,7 +63,7 @@ func (m *termsMaker) terms(b *policy.Budget) *terms {
 		rules: share(&m.rules, rules{
 			TTL: b.TTL, ShareTTL: b.ShareTTL,
 			OnFailure: b.OnFailure, OnStoreLoss: b.OnStoreLoss, Wait: b.Wait, Deleted: b.Deleted,
-			planned: planned(b, m.region), regions: len(b.Regions),
+			planned: planned(b, m.region), fixed: b.Strategy != policy.Dynamic, regions: len(b.Regions),
 		}),
 	})}
 	if len(b.Match) > 0 {
