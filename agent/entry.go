@@ -70,11 +70,12 @@ type usage struct {
 	window *window
 }
 
-// holdings is what a region's wallet holds: what could be taken of it, and the
-// cap and rate of its shares.
+// holdings is what a region's wallet holds: what could be taken of it, the cap and
+// rate of its shares, and until when the last of its leases lasts.
 type holdings struct {
 	Live, Beta lease.Tokens
 	X          lease.Rate
+	until      time.Duration
 }
 
 // window is a quota's window, in wall time.

@@ -195,12 +195,12 @@ func (p *pocket) settle(b *terms, now time.Duration, all bool, to []regionstore.
 		if all || idle || now+endBefore >= q.deadline {
 			q.ending = true
 		}
-		return q.ending || q.used(lease.Tokens(q.free.Load()))-q.told >= small(b)
+		return q.ending || q.used(lease.Tokens(q.free.Load()))-q.told > small(b)
 	})
 }
 
-// settleAlong is settle for what comes along with a take: the parts that are used
-// up.
+// settleAlong is settle for the parts that are used up, which cost no step of their
+// own where the next take brings them along.
 func (p *pocket) settleAlong(now time.Duration) []regionstore.Settle {
 	return p.tell("", now, nil, func(q *part) bool { return lease.Tokens(q.free.Load())+q.held == 0 })
 }

@@ -23,8 +23,8 @@ func TestSlowBudgetsShareStoreSteps(t *testing.T) {
 		flushes   int // after each decision
 		steps     int
 	}{
-		{"five a second", 1000, 200, 4, 49},
-		{"one a second", 1000, 40, 20, 15},
+		{"five a second", 1000, 200, 4, 35},
+		{"one a second", 1000, 40, 20, 9},
 		{"one a second of a large limit", 100_000, 50, 20, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) { slowBudget(t, c.limit, c.decisions, c.flushes, c.steps) })
@@ -61,5 +61,34 @@ func slowBudget(t *testing.T, limit, decisions lease.Tokens, flushes, most int) 
 	b.decider.Flush(context.Background(), true)
 	if v := b.view("a/1"); v.Row.DemandTotal != decisions {
 		t.Errorf("demand of %d was told, want %d", v.Row.DemandTotal, decisions)
+	}
+}
+
+// What is tiny to a limit is held for twice as long as what is small, where the
+// wallet lasts, and nothing of few tokens or hardly any demand. Seen to fail with
+// the time that the wallet lasts left out.
+func TestWhatIsWorthHolding(t *testing.T) {
+	for _, c := range []struct {
+		limit lease.Tokens
+		rate  float64
+		lasts time.Duration
+		want  lease.Tokens
+		span  time.Duration
+	}{
+		{100_000, 1, time.Minute, 12, tinyFor},
+		{100_000, 1, tinyFor - 1, 6, smallFor},
+		{100_000, 20, time.Minute, 125, tinyFor}, // all that is tiny, beside 120 for half as long
+		{100_000, 1000, time.Minute, 500, smallFor},
+		{1000, 1, time.Minute, 5, smallFor},
+		{1600, 0.2, time.Minute, 2, tinyFor},
+		{100_000, 0.1, time.Minute, 0, 0},
+		{300, 100, time.Minute, 0, 0},
+	} {
+		budget := lumps("a/1")
+		budget.Contract.Burst = c.limit
+		maker := termsMaker{}
+		if n, span := worthHolding(maker.terms(&budget), c.rate, c.lasts); n != c.want || span != c.span {
+			t.Errorf("%+v: %d for %v", c, n, span)
+		}
 	}
 }

@@ -60,12 +60,13 @@ func patience(b *terms, n lease.Tokens, hurry time.Duration) time.Duration {
 }
 
 // worthHolding is how many tokens are worth taking ahead for a slow budget that is
-// asked for so many a second, and for how long: most of what is used in that time.
-// Of fewer than two, the step that gives back costs more than it saves.
-func worthHolding(b *terms, rate float64) (n lease.Tokens, span time.Duration) {
+// asked for so many a second, of a wallet that lasts for so long, and for how long:
+// most of what is used in that time. Of fewer than two, the step that gives back
+// costs more than it saves.
+func worthHolding(b *terms, rate float64, lasts time.Duration) (n lease.Tokens, span time.Duration) {
 	in := func(span time.Duration) lease.Tokens { return lease.Tokens(usedUp * rate * span.Seconds()) }
 	n, span = min(in(smallFor), small(b)), smallFor
-	if few := min(in(tinyFor), tiny(b)); few >= n {
+	if few := min(in(tinyFor), tiny(b)); few >= n && lasts >= tinyFor {
 		n, span = few, tinyFor
 	}
 	if n < 2 {
@@ -91,7 +92,7 @@ func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now 
 		return t
 	}
 	want := lease.Tokens(e.rate * prefetchSpan.Seconds())
-	if few, span := worthHolding(b, e.rate); few > want {
+	if few, span := worthHolding(b, e.rate, e.last.until-now); few > want {
 		want, t.HoldFor = few, span
 	}
 	t.Prefetch = max(0, min(want, e.last.Live/prefetchPart)-e.pocket.live(now))
@@ -184,7 +185,7 @@ func (d *Decider) booked(e *entry, r *regionstore.TakeResult, hold bool, sent, g
 			d.stats.Prefetched.Add(int64(p.Tokens))
 		}
 	}
-	e.last = holdings{Live: r.Live, Beta: r.Beta, X: r.X}
+	e.last = holdings{Live: r.Live, Beta: r.Beta, X: r.X, until: sent + r.Lease}
 }
 
 // keep puts what a take brought into the pocket. Takes that were under way at once
@@ -221,7 +222,7 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 		e.harvest()
 		had := len(byPrimary[s.primary])
 		list := e.pocket.settle(b, s.at, all, byPrimary[s.primary])
-		if len(list) == had && e.offered > 0 && s.at-e.told >= patience(b, e.offered, demandWithin) {
+		if len(list) == had && e.offered > 0 && (all || s.at-e.told >= patience(b, e.offered, demandWithin)) {
 			list = append(list, regionstore.Settle{Budget: b.Name})
 		}
 		if len(list) > had {
@@ -259,10 +260,10 @@ func (d *Decider) sendSettles(ctx context.Context, primary string, list []region
 	}
 }
 
-// Flush settles used tokens in batches, gives back what lies idle or nears
-// its deadline, with that tells demand that no take carried, and renews the
-// estimate of this process's own demand. It is to be called about every 50 ms; with all
-// set, it empties every pocket.
+// Flush settles used tokens in batches, gives back what lies idle or nears its
+// deadline, tells demand that no take carried, along with that or once it waited for
+// long, and renews the estimate of this process's own demand. It is to be called
+// about every 50 ms; with all set, it empties every pocket and tells all demand.
 func (d *Decider) Flush(ctx context.Context, all bool) {
 	list := d.toFlush(d.opt.Now(), all)
 	awake := list // should what follows panic
@@ -281,7 +282,8 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	d.forgetUnused(resting, now)
 }
 
-// demandWithin is how long demand may wait for a take or a settlement to carry it.
+// demandWithin is how long demand that is more than a small change may wait for a
+// take or a settlement to carry it.
 const demandWithin = 40 * time.Millisecond
 
 // refresh renews the estimate of the process's demand, and reports whether the
@@ -315,7 +317,7 @@ func (e *entry) restful(few lease.Tokens, now time.Duration) bool {
 			return false
 		}
 	}
-	return e.offered < few && e.pocket.live(now) <= few && e.rate*restFor.Seconds() < float64(few)
+	return e.offered <= few && e.pocket.live(now) <= few && e.rate*restFor.Seconds() < float64(few)
 }
 
 // rateSpan is over how long a rate is averaged: a few arrivals of a slow one.

@@ -235,7 +235,9 @@ type Take struct {
 	Demand lease.Tokens
 	// Settles are settlements of this budget that come along: each is done as
 	// Store.Settle does it, before the cost is looked for and whatever the outcome,
-	// save that a repetition settles nothing. Their Budget, Demand and Now are the take's.
+	// save that nothing is settled where a kept answer is given, or a conflict. Their
+	// Budget, Demand and Now are the take's. A take that has any is never sent
+	// again, with a request id or without one.
 	Settles []Settle
 	Now     Now
 }
