@@ -33,7 +33,9 @@ func TestLittleGarbageIsNotCollected(t *testing.T) {
 		if n := collections(allocate(leastGarbage / 4)); n > 0 {
 			t.Errorf("%d collections of a quarter of what garbage may be", n)
 		}
-		if n := collections(allocate(4 * leastGarbage)); n < 2 || n > 16 {
+		// What is allocated while a collection marks counts as live, and so the next
+		// may be put off as far as it ever is.
+		if n := collections(allocate(4 * mostGarbage)); n < 2 || n > 4*mostGarbage/leastGarbage {
 			t.Errorf("%d collections of four times what garbage may be", n)
 		}
 	}
