@@ -111,7 +111,10 @@ func (s readyRation) CheckLimits(context.Context, *rationv1.CheckLimitsRequest) 
 func marshaled[M proto.Message](requests []M) [][]byte {
 	messages := make([][]byte, len(requests))
 	for i, r := range requests {
-		messages[i], _ = proto.Marshal(r) // which cannot fail for these
+		var err error
+		if messages[i], err = proto.Marshal(r); err != nil {
+			panic(err) // a request of this file
+		}
 	}
 	return messages
 }

@@ -2,6 +2,8 @@
 // with callers that wait for each answer (Closed), latency with calls that
 // arrive on a schedule whatever the answers do (Open).
 //
+// OpenWire is Open for a server of gRPC, at less cost to the caller.
+//
 // A closed loop cannot measure latency: while the system stalls, its callers
 // stall too, and the calls that should have met the stall are never made. So
 // Open counts a call's latency from when it was due, not from when it was made.
@@ -21,13 +23,13 @@ type Call func(caller, n int) error
 
 // Result is what a run gave.
 type Result struct {
-	// Calls is how many calls ended, of which Failed failed; Err is one of their
-	// errors.
+	// Calls is how many calls were made, of which Failed failed; Err is one of
+	// their errors.
 	Calls, Failed int64
 	Err           error
 	// Length is from the start to the end of the last call.
 	Length time.Duration
-	// latency is in microseconds, up to a minute with three digits; Open's only.
+	// latency is in microseconds, up to a minute with three digits; not of Closed.
 	latency *hdrhistogram.Histogram
 }
 

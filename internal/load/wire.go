@@ -34,7 +34,11 @@ const (
 // the server's doing. A call ends with its status. OpenWire closes conns; calls
 // without an answer by then count as failed, and their latency is not known.
 func OpenWire(conns []net.Conn, call Unary, rate float64, length time.Duration) Result {
-	total := int(rate * length.Seconds())
+	return openWire(conns, call, rate, length, nap)
+}
+
+func openWire(conns []net.Conn, call Unary, rate float64, length time.Duration, nap func(time.Duration)) Result {
+	total := max(1, int(rate*length.Seconds()))
 	w := &wire{left: total, done: make(chan struct{})}
 	w.latency.h = newHistogram()
 	all := make([]*wireConn, len(conns))
@@ -49,7 +53,7 @@ func OpenWire(conns []net.Conn, call Unary, rate float64, length time.Duration) 
 		until := min(total, 1+int(time.Since(start).Seconds()*rate))
 		all[tick%len(all)].write(n, until, due)
 		n = until
-		time.Sleep(wireTick)
+		nap(wireTick)
 	}
 	select {
 	case <-w.done:

@@ -62,7 +62,7 @@ func wired(t *testing.T, rate float64, answer func(string) error, change func(*U
 		if change != nil {
 			change(&call, server)
 		}
-		r = OpenWire(conns, call, rate, time.Second)
+		r = openWire(conns, call, rate, time.Second, time.Sleep)
 	})
 	return r
 }

@@ -176,6 +176,8 @@ func (w *wireConn) control(frame http2.Frame) error {
 		}
 	case *http2.GoAwayFrame:
 		return fmt.Errorf("the server goes away: %v", f.ErrCode)
+	case *http2.ContinuationFrame:
+		return errors.New("headers of more than one frame")
 	}
 	w.flush()
 	return nil

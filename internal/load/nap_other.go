@@ -1,0 +1,7 @@
+//go:build !unix
+
+package load
+
+import "time"
+
+func nap(d time.Duration) { time.Sleep(d) }
