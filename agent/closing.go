@@ -26,6 +26,7 @@ func (k *Keeper) onLeft(e Left) {
 		k.stop()
 		return
 	}
+	k.inherits = true
 	k.do(ListInUse{})
 }
 

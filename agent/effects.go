@@ -93,6 +93,9 @@ type (
 	}
 	// ListInUse asks which budgets the region uses; answered by InUse.
 	ListInUse struct{}
+	// ListDisused asks which it used until at most so long ago; answered by
+	// Disused.
+	ListDisused struct{ Within time.Duration }
 	// Lead asks for the region's lock; answered by Led.
 	Lead struct{ TTL time.Duration }
 	// Unlead gives it up; not answered.
@@ -166,6 +169,11 @@ type (
 		Budgets []string
 		Err     error
 	}
+	// Disused answers ListDisused.
+	Disused struct {
+		Budgets []string
+		Err     error
+	}
 	// Led answers Lead.
 	Led struct {
 		OK  bool
@@ -196,6 +204,7 @@ func (ReturnTokens) effect()  {}
 func (CloseLease) effect()    {}
 func (TouchBudgets) effect()  {}
 func (ListInUse) effect()     {}
+func (ListDisused) effect()   {}
 func (Lead) effect()          {}
 func (Unlead) effect()        {}
 func (Join) effect()          {}
@@ -214,6 +223,7 @@ func (SyncDone) event()        {}
 func (StatesInstalled) event() {}
 func (RowChanged) event()      {}
 func (InUse) event()           {}
+func (Disused) event()         {}
 func (Led) event()             {}
 func (Left) event()            {}
 func (Used) event()            {}

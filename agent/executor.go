@@ -63,6 +63,8 @@ func Failed(effect Effect, err error) Event {
 		return RowChanged{Budget: f.Request.Budget, Err: err}
 	case ListInUse:
 		return InUse{Err: err}
+	case ListDisused:
+		return Disused{Err: err}
 	case Lead:
 		return Led{Err: err}
 	case Leave:
@@ -106,6 +108,9 @@ func (x *Executor) onStore(ctx context.Context, effect Effect) Event {
 	case ListInUse:
 		budgets, err := store.InUse(ctx)
 		return InUse{Budgets: budgets, Err: err}
+	case ListDisused:
+		budgets, err := store.Disused(ctx, f.Within)
+		return Disused{Budgets: budgets, Err: err}
 	case Lead:
 		ok, err := store.Lead(ctx, process, f.TTL)
 		return Led{OK: ok && err == nil, Err: err}

@@ -28,6 +28,10 @@ const (
 	usedFor    = 10 * time.Second
 	// rarelyUsedFor is the same, at most, for a budget of few tokens.
 	rarelyUsedFor = 30 * time.Second
+	// disusedFor is for how long after its last use a leader may yet have to close a
+	// budget's leases: it counts as used for usedFor or rarelyUsedFor after it was
+	// last seen to be, and is looked at soon after that.
+	disusedFor = usedFor + rarelyUsedFor + 5*time.Second
 	// shareBeat is how often a budget that only has a share reports its use.
 	shareBeat = 10 * time.Second
 	// refusalFor is how long a refusal without a hint counts as evidence.
@@ -130,6 +134,9 @@ type Keeper struct {
 	listAt, leadAt, usedAt time.Duration
 	listing                bool
 	leader                 bool
+	// inherits is set until who leads, or leaves last, has seen what earlier
+	// leaders may have left open.
+	inherits bool
 	// heard is set once the budgets were listed.
 	heard bool
 
@@ -205,6 +212,8 @@ func (k *Keeper) handle(ev Event) {
 		k.onLed(e)
 	case InUse:
 		k.onInUse(e)
+	case Disused:
+		k.onDisused(e)
 	case Used:
 		k.onUsed(e)
 	case Stopping:
@@ -542,6 +551,7 @@ func (k *Keeper) onLed(e Led) {
 	if was || !k.leader || k.stopping {
 		return
 	}
+	k.inherits = true
 	k.do(ListInUse{})
 	for _, t := range k.listed {
 		if !t.planned {
@@ -562,6 +572,23 @@ func (k *Keeper) onInUse(e InUse) {
 		idle := w.usedUntil <= k.now
 		w.usedUntil = max(w.usedUntil, k.now+w.usedFor())
 		if idle || k.stopping {
+			k.hurry(w)
+		}
+	}
+	if k.inherits && (e.Err == nil || k.stopping) {
+		k.inherits = false
+		k.do(ListDisused{Within: disusedFor})
+	}
+}
+
+// onDisused looks at what nobody uses any more, and an earlier leader may not
+// have closed. It comes behind the list of what is in use: what is in neither
+// has come into use since.
+func (k *Keeper) onDisused(e Disused) {
+	k.inherits = e.Err != nil
+	for _, name := range e.Budgets {
+		if w := k.ward(name); w != nil && w.usedUntil <= k.now {
+			w.usedUntil = k.now
 			k.hurry(w)
 		}
 	}

@@ -394,9 +394,12 @@ type Store interface {
 	Read(ctx context.Context, budgets []string, now []Now) ([]View, error)
 
 	// Touch says that budgets are in use by this caller for the next ttl;
-	// InUse lists all that any caller said so of.
+	// InUse lists all that any caller said so of, Disused those of which that ended
+	// within the last so long, an hour at most: a leader that died may have left
+	// leases of theirs open.
 	Touch(ctx context.Context, budgets []string, ttl time.Duration) error
 	InUse(ctx context.Context) ([]string, error)
+	Disused(ctx context.Context, within time.Duration) ([]string, error)
 
 	// Lead takes or renews the region's lock for ttl and reports whether holder
 	// has it. No safety rests on it. Unlead gives it up.

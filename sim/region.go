@@ -282,6 +282,14 @@ func (g *gate) InUse(ctx context.Context) ([]string, error) {
 	return s.InUse(ctx)
 }
 
+func (g *gate) Disused(ctx context.Context, within time.Duration) ([]string, error) {
+	s, err := g.enter()
+	if err != nil {
+		return nil, err
+	}
+	return s.Disused(ctx, within)
+}
+
 func (g *gate) Lead(ctx context.Context, holder string, ttl time.Duration) (bool, error) {
 	s, err := g.enter()
 	if err != nil {

@@ -30,14 +30,28 @@ func (s *Store) InUse(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	var names []string
+	return s.usedUntil(func(until lease.Time) bool { return step.Time < until }), nil
+}
+
+// Disused is regionstore.Store's; sorted.
+func (s *Store) Disused(ctx context.Context, within time.Duration) ([]string, error) {
+	step, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	since := step.Time.Add(-within)
+	return s.usedUntil(func(until lease.Time) bool { return since < until && until <= step.Time }), nil
+}
+
+func (s *Store) usedUntil(when func(until lease.Time) bool) (names []string) {
 	for b, until := range s.inUse {
-		if step.Time < until {
+		if when(until) {
 			names = append(names, b)
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return names
 }
 
 // Lead is regionstore.Store's.

@@ -26,8 +26,15 @@ func (s *Store) Touch(ctx context.Context, budgets []string, ttl time.Duration) 
 }
 
 // InUse lists the budgets in use, sorted.
-func (s *Store) InUse(ctx context.Context) ([]string, error) {
-	r, err := s.run(ctx, s.regional(s.scripts.inUse, s.keys.inUse()))
+func (s *Store) InUse(ctx context.Context) ([]string, error) { return s.used(ctx, 0) }
+
+// Disused lists those whose use ended within the last so long, sorted.
+func (s *Store) Disused(ctx context.Context, within time.Duration) ([]string, error) {
+	return s.used(ctx, max(1, micros(within)))
+}
+
+func (s *Store) used(ctx context.Context, within int64) ([]string, error) {
+	r, err := s.run(ctx, s.regional(s.scripts.inUse, s.keys.inUse(), within))
 	if err != nil {
 		return nil, err
 	}

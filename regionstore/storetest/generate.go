@@ -283,7 +283,7 @@ func (g *generator) local() *regionstore.LocalRequest {
 }
 
 func (g *generator) name() *NameRequest {
-	calls := []string{"Touch", "InUse", "Lead", "Unlead", "Join", "Leave"}
+	calls := []string{"Touch", "InUse", "Disused", "Lead", "Unlead", "Join", "Leave"}
 	return &NameRequest{
 		Call: oneOf(g, calls), Name: fmt.Sprintf("p%d", g.IntN(3)),
 		Budgets: budgets[g.IntN(len(budgets)):], TTL: oneOf(g, someTimes[3:9]),

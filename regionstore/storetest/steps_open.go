@@ -127,6 +127,12 @@ func testNames(w *wallet) {
 	equal(w, "renewed", lead("one"), true)
 	w.pass(time.Millisecond)
 	equal(w, "in use", len(must(s.InUse(ctx))), 0)
+	disused := func(within time.Duration) int { return len(must(s.Disused(ctx, within))) }
+	equal(w, "disused just now", disused(time.Millisecond), 2)
+	if err := s.Touch(ctx, []string{"t/a"}, time.Millisecond); err != nil {
+		w.Fatal(err)
+	}
+	equal(w, "disused, in use again", disused(time.Minute), 1)
 	equal(w, "second leader", lead("two"), false)
 	equal(w, "three joins", must(s.Join(ctx, "three", time.Second)), 2)
 	equal(w, "three leaves", must(s.Leave(ctx, "three")), 1)

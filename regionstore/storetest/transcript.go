@@ -36,7 +36,7 @@ type ReadRequest struct {
 	Now     []regionstore.Now
 }
 
-// NameRequest is a call of Touch, InUse, Lead, Unlead, Join or Leave.
+// NameRequest is a call of Touch, InUse, Disused, Lead, Unlead, Join or Leave.
 type NameRequest struct {
 	Call    string
 	Name    string
@@ -100,6 +100,10 @@ func (n *NameRequest) apply(ctx context.Context, s regionstore.Store) any {
 		return s.Touch(ctx, n.Budgets, n.TTL)
 	case "InUse":
 		names, err := s.InUse(ctx)
+		slices.Sort(names)
+		return answer(names, err)
+	case "Disused":
+		names, err := s.Disused(ctx, n.TTL)
 		slices.Sort(names)
 		return answer(names, err)
 	case "Lead":
