@@ -302,7 +302,7 @@ func (a *attempt) retryAfterPocket(ctx context.Context, g group, hold bool) {
 	if len(lots) == 0 {
 		return
 	}
-	a.d.settle(ctx, lots, true)
+	a.d.settle(ctx, a.d.opt.StoreDeadline, lots, true)
 	g.emptied = true
 	_ = a.take(ctx, g, hold) // its error, a conflict, would have been met before
 }
@@ -365,5 +365,5 @@ func (a *attempt) giveBack(ctx context.Context) {
 	for i := range a.lots {
 		a.lots[i].took = false
 	}
-	a.d.settle(ctx, entries, false)
+	a.d.settle(ctx, a.d.opt.StoreDeadline, entries, false)
 }

@@ -308,6 +308,10 @@ func (d *Decider) Locals() map[string]lease.Tokens {
 // call makes one store call within the store deadline, unless the breaker of
 // the primary is open, and books its outcome.
 func (d *Decider) call(ctx context.Context, primary, step string, f func(context.Context) error) error {
+	return d.callWithin(ctx, d.opt.StoreDeadline, primary, step, f)
+}
+
+func (d *Decider) callWithin(ctx context.Context, within time.Duration, primary, step string, f func(context.Context) error) error {
 	start := d.opt.Now()
 	if !d.primary.allow(primary, start) {
 		d.stats.BreakerRefused.Add(1)
@@ -315,9 +319,9 @@ func (d *Decider) call(ctx context.Context, primary, step string, f func(context
 	}
 	// A caller that goes away must not look like a store that does not answer.
 	ctx = context.WithoutCancel(ctx)
-	if d.opt.StoreDeadline > 0 {
+	if within > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.opt.StoreDeadline)
+		ctx, cancel = context.WithTimeout(ctx, within)
 		defer cancel()
 	}
 	err := f(ctx)

@@ -208,8 +208,9 @@ func (e *entry) keep(parts []regionstore.Part, sent, got time.Duration) {
 // settle tells the store what became of tokens of these entries, and demand that
 // waited for a take for too long; with all set their pockets are emptied. It is
 // one attempt: after an unknown outcome nothing is said again, and the tokens age
-// out. Demand that is lost with a store steers nothing.
-func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
+// out. Demand that is lost with a store steers nothing. Each store call has the
+// time within.
+func (d *Decider) settle(ctx context.Context, within time.Duration, entries []*entry, all bool) {
 	byPrimary := map[string][]regionstore.Settle{}
 	for _, e := range entries {
 		if !e.tells() {
@@ -241,22 +242,33 @@ func (d *Decider) settle(ctx context.Context, entries []*entry, all bool) {
 	}
 	for primary, list := range byPrimary {
 		for some := range slices.Chunk(list, settlesAtOnce) {
-			d.sendSettles(ctx, primary, some)
+			d.sendSettles(ctx, within, primary, some)
 		}
 	}
+}
+
+// settlePatience is how long a flush waits for the store, unless decisions wait
+// longer: nobody waits for a flush, and what it could not send is lost.
+const settlePatience = 250 * time.Millisecond
+
+func (d *Decider) settleWithin() time.Duration {
+	if d.opt.StoreDeadline <= 0 {
+		return d.opt.StoreDeadline
+	}
+	return max(d.opt.StoreDeadline, settlePatience)
 }
 
 // settlesAtOnce is how many settlements have the time of one store call: what is
 // not sent within it is lost.
 const settlesAtOnce = 32
 
-func (d *Decider) sendSettles(ctx context.Context, primary string, list []regionstore.Settle) {
+func (d *Decider) sendSettles(ctx context.Context, within time.Duration, primary string, list []regionstore.Settle) {
 	send := func(ctx context.Context) error {
 		_, err := d.opt.Store.Settle(ctx, list)
 		return err
 	}
-	if err := d.call(ctx, primary, "settle", send); err != nil && mutant.On(mutant.UseRepeated) {
-		_ = d.call(ctx, primary, "settle", send)
+	if err := d.callWithin(ctx, within, primary, "settle", send); err != nil && mutant.On(mutant.UseRepeated) {
+		_ = d.callWithin(ctx, within, primary, "settle", send)
 	}
 }
 
@@ -268,7 +280,7 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	list := d.toFlush(d.opt.Now(), all)
 	awake := list // should what follows panic
 	defer func() { d.keepAwake(awake) }()
-	d.settle(ctx, list, all)
+	d.settle(ctx, d.settleWithin(), list, all)
 	now := d.opt.Now()
 	var busy, resting []*entry
 	for _, e := range list {
