@@ -38,7 +38,7 @@ func TestEveryTokenAboveTheContractHasItsCause(t *testing.T) {
 			}
 		}},
 		{CauseRegrant, func(o *Options) {
-			o.Seed = 5 // with which the old store's agent hears of the regrant only after the dump
+			o.Seed = 16 // with which the old store's agent hears of the regrant only after the dump
 			o.Topology.ReplicatedStores, o.Topology.StoreIsolation = true, 5*time.Second
 			o.Budgets[0].Strategy = policy.Static
 			o.Budgets[0].Regions = equalParts()
