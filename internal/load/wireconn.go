@@ -75,9 +75,12 @@ func (w *wireConn) request(message []byte, due time.Time) {
 	w.underway[w.lastID] = wireCall{due: due, err: errNoAnswer}
 	w.block.Reset()
 	for _, f := range [...]hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"},
-		{Name: ":path", Value: w.call.Method}, {Name: ":authority", Value: "localhost"},
-		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: w.call.Method},
+		{Name: ":authority", Value: "localhost"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
 	} {
 		_ = w.headers.WriteField(f)
 	}
