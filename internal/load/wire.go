@@ -29,7 +29,7 @@ const (
 
 // OpenWire is Open for the gRPC server on the other end of conns, at little cost
 // to the caller: it writes and reads HTTP/2 frames, and has no goroutine, context
-// or timer for each call, and no collector to feed. Where callers and server share
+// or timer and next to no garbage for each call. Where callers and server share
 // few cores, a client takes half of them, and how long calls wait for that is not
 // the server's doing. A call ends with its status. OpenWire closes conns; calls
 // without an answer by then count as failed, and their latency is not known.

@@ -25,6 +25,7 @@ type wireConn struct {
 	frames   *http2.Framer
 	headers  *hpack.Encoder
 	block    bytes.Buffer // of the headers of a call
+	data     []byte       // of its message
 	lastID   uint32
 	underway map[uint32]wireCall
 }
@@ -85,9 +86,9 @@ func (w *wireConn) request(message []byte, due time.Time) {
 		_ = w.headers.WriteField(f)
 	}
 	_ = w.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: w.lastID, BlockFragment: w.block.Bytes(), EndHeaders: true})
-	data := make([]byte, envelope, envelope+len(message))
-	binary.BigEndian.PutUint32(data[1:], uint32(len(message)))
-	_ = w.frames.WriteData(w.lastID, true, append(data, message...))
+	w.data = binary.BigEndian.AppendUint32(append(w.data[:0], 0), uint32(len(message)))
+	w.data = append(w.data, message...)
+	_ = w.frames.WriteData(w.lastID, true, w.data)
 }
 
 // flush sends what was written. An error is the reader's to find.
