@@ -26,7 +26,7 @@ func (k *Keeper) onLeft(e Left) {
 		k.stop()
 		return
 	}
-	k.inherits = true
+	k.last, k.inherits = true, true
 	k.do(ListInUse{})
 }
 

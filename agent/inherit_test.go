@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -48,5 +49,30 @@ func TestWhatALeaderLeavesOpenIsClosed(t *testing.T) {
 				w.audit()
 			})
 		}
+	}
+}
+
+// A process that began to lead a moment before it leaves, and is not the last one,
+// closes nothing of what it is told then. Seen to fail where whoever stops closes.
+func TestWhoLeavesOthersBehindClosesNothing(t *testing.T) {
+	k := NewKeeper(KeeperConfig{Region: "us", Process: "p", Rand: rand.New(rand.NewPCG(1, 1)), Nonce: func() string { return "n" }})
+	list := policy.List{Version: 1, Full: true, Budgets: []policy.Budget{bucket("acme/x", 10, 1000, policy.Dynamic, "us")}}
+	now := time.Hour
+	for _, ev := range []Event{
+		Tick{},
+		Listed{List: list},
+		Led{OK: true},
+		Stopping{},
+		InUse{Budgets: []string{"acme/x"}},
+		Disused{},
+	} {
+		now += time.Millisecond
+		k.Step(now, ev)
+	}
+	if k.closing || k.stopped {
+		t.Errorf("closing: %v, stopped: %v before it is known who is left", k.closing, k.stopped)
+	}
+	if k.Step(now+time.Millisecond, Left{Processes: 1}); k.closing || !k.stopped {
+		t.Errorf("closing: %v, stopped: %v with another process left", k.closing, k.stopped)
 	}
 }

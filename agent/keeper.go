@@ -29,9 +29,9 @@ const (
 	// rarelyUsedFor is the same, at most, for a budget of few tokens.
 	rarelyUsedFor = 30 * time.Second
 	// disusedFor is for how long after its last use a leader may yet have to close a
-	// budget's leases: it counts as used for usedFor or rarelyUsedFor after it was
-	// last seen to be, and is looked at soon after that.
-	disusedFor = usedFor + rarelyUsedFor + 5*time.Second
+	// budget's leases, generously: looks at very many budgets come late, and one too
+	// many costs a row read.
+	disusedFor = 5 * time.Minute
 	// shareBeat is how often a budget that only has a share reports its use.
 	shareBeat = 10 * time.Second
 	// refusalFor is how long a refusal without a hint counts as evidence.
@@ -140,8 +140,9 @@ type Keeper struct {
 	// heard is set once the budgets were listed.
 	heard bool
 
-	stopping, closing, stopped bool
-	stopAt                     time.Duration
+	// last is set once this process left as the region's last one.
+	stopping, last, closing, stopped bool
+	stopAt                           time.Duration
 	// toClose counts the wards that are not yet done with their last round.
 	toClose int
 }
@@ -575,7 +576,7 @@ func (k *Keeper) onInUse(e InUse) {
 			k.hurry(w)
 		}
 	}
-	if k.inherits && (e.Err == nil || k.stopping) {
+	if k.inherits && (e.Err == nil || k.last) {
 		k.inherits = false
 		k.do(ListDisused{Within: disusedFor})
 	}
@@ -585,14 +586,17 @@ func (k *Keeper) onInUse(e InUse) {
 // have closed. It comes behind the list of what is in use: what is in neither
 // has come into use since.
 func (k *Keeper) onDisused(e Disused) {
-	k.inherits = e.Err != nil
 	for _, name := range e.Budgets {
 		if w := k.ward(name); w != nil && w.usedUntil <= k.now {
 			w.usedUntil = k.now
 			k.hurry(w)
 		}
 	}
-	if k.stopping && !k.closing {
+	if k.inherits {
+		return // what is in use is being asked again
+	}
+	k.inherits = e.Err != nil && !k.last
+	if k.last && !k.closing {
 		k.closeAll()
 	}
 }
