@@ -61,7 +61,8 @@ type usage struct {
 	rateAt time.Duration
 	// told is when demand was last told.
 	told time.Duration
-	// last is what the last take saw, for what an answer reports.
+	// last is what the last take saw, for what an answer reports and the next one
+	// takes ahead.
 	last    holdings
 	arrival chan struct{}
 	// asked is when an urgent sync was last asked for.

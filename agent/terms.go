@@ -40,7 +40,7 @@ type rules struct {
 	Wait          time.Duration
 	Deleted       bool
 	// planned is set where this region holds a share whether or not anybody asks,
-	// fixed where that is all it will ever hold.
+	// fixed where what it holds does not follow demand.
 	planned, fixed bool
 	// regions is how many the budget names, 0 for all there are.
 	regions int

@@ -62,7 +62,7 @@ func (w *World) prefetch() {
 	a := w.agent()
 	t := regionstore.Take{
 		Budget: worldBudget, Cost: lease.Tokens(w.pick(3)), Prefetch: lease.Tokens(w.pick(15)), Now: w.bound(a),
-		HoldFor: time.Duration(w.pick(10)) * time.Second,
+		HoldFor: time.Duration(w.pick(20)) * time.Second,
 	}
 	if w.pick(2) == 0 {
 		t.Settles, w.settles = w.settles, nil
