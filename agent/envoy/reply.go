@@ -6,64 +6,82 @@ import (
 	"strconv"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/policy"
 )
 
+// reply is a RateLimitResponse as it is written on the wire. Its bytes are of
+// gRPC's pool, to which they go back once they were sent.
+type reply []byte
+
+// Fields of a reply and of the messages in it, by their numbers.
+const (
+	overallCode, statuses, headersToAdd                          = 1, 2, 3
+	statusCode, currentLimit, limitRemaining, durationUntilReset = 1, 2, 3, 4
+	requestsPerUnit, limitUnit, limitName, unitMultiplier        = 1, 2, 3, 4
+	headerKey, headerValue                                       = 1, 2
+	seconds, nanos                                               = 1, 2
+	wrapped                                                      = 1
+)
+
+// replySize has room for most replies, and is above what gRPC's pool thinks worth
+// using again.
+const replySize = 2 << 10
+
 // reply answers a request that was allowed or denied.
-func (s *Server) reply(q *request, a *agent.Answer) *ratelimitv3.RateLimitResponse {
-	out := &ratelimitv3.RateLimitResponse{
-		OverallCode: ratelimitv3.RateLimitResponse_OK,
-		Statuses:    make([]*ratelimitv3.RateLimitResponse_DescriptorStatus, len(q.parts)),
-	}
-	if a.Outcome != agent.Allowed {
-		out.OverallCode = ratelimitv3.RateLimitResponse_OVER_LIMIT
-		out.ResponseHeadersToAdd = retryAfter(a)
-	}
+func (s *Server) reply(q *request, a *agent.Answer) *reply {
+	out := (*reply)(mem.DefaultBufferPool().Get(replySize))
+	b := number((*out)[:0], overallCode, uint64(code(a.Outcome == agent.Allowed)))
 	for i := range q.parts {
-		out.Statuses[i] = s.status(&q.parts[i], a)
+		b = enclose(len(b), statuses, s.status(b, &q.parts[i], a))
 	}
+	if a.Outcome != agent.Allowed && !a.Never {
+		b = enclose(len(b), headersToAdd, retryAfter(b, a))
+	}
+	*out = b
 	return out
+}
+
+func code(allowed bool) ratelimitv3.RateLimitResponse_Code {
+	if allowed {
+		return ratelimitv3.RateLimitResponse_OK
+	}
+	return ratelimitv3.RateLimitResponse_OVER_LIMIT
 }
 
 // retryAfter is the header of a denial, unless there is no time at which the
 // request would pass.
-func retryAfter(a *agent.Answer) []*corev3.HeaderValue {
-	if a.Never {
-		return nil
-	}
-	seconds := int64((max(a.RetryAfter, 1)-1)/time.Second) + 1
-	return []*corev3.HeaderValue{{Key: "retry-after", Value: strconv.FormatInt(seconds, 10)}}
+func retryAfter(b []byte, a *agent.Answer) []byte {
+	after := int64((max(a.RetryAfter, 1)-1)/time.Second) + 1
+	return text(text(b, headerKey, "retry-after"), headerValue, strconv.FormatInt(after, 10))
 }
 
 // status answers for one descriptor: for the budget that denied if it is one
 // of its own, or for that of its own with the least left.
-func (s *Server) status(p *part, a *agent.Answer) *ratelimitv3.RateLimitResponse_DescriptorStatus {
-	out := &ratelimitv3.RateLimitResponse_DescriptorStatus{Code: ratelimitv3.RateLimitResponse_OK}
+func (s *Server) status(b []byte, p *part, a *agent.Answer) []byte {
+	at := slices.IndexFunc(p.budgets, func(m agent.Matched) bool { return m.Budget == a.Budget })
+	denied := at >= 0 && a.Outcome != agent.Allowed
+	b = number(b, statusCode, uint64(code(!denied)))
 	if len(p.budgets) == 0 {
-		return out
+		return b
 	}
 	var decisive agent.Matched
 	state := *a
-	at := slices.IndexFunc(p.budgets, func(b agent.Matched) bool { return b.Budget == a.Budget })
 	switch {
-	case at >= 0 && a.Outcome != agent.Allowed:
-		out.Code = ratelimitv3.RateLimitResponse_OVER_LIMIT
-		decisive = p.budgets[at]
-	case at >= 0 && p.hits > 0: // of all budgets charged it has the least left
+	case denied, at >= 0 && p.hits > 0: // of all budgets charged it has the least left
 		decisive = p.budgets[at]
 	default:
 		decisive, state = s.least(p.budgets)
 	}
-	out.CurrentLimit = limitOf(decisive)
-	out.LimitRemaining = uint32(min(int64(state.Remaining), math.MaxUint32))
-	out.DurationUntilReset = durationpb.New(state.ResetAfter)
-	return out
+	if l, said := limitOf(decisive); said {
+		b = enclose(len(b), currentLimit, l.write(b))
+	}
+	b = number(b, limitRemaining, uint64(min(int64(state.Remaining), math.MaxUint32)))
+	return enclose(len(b), durationUntilReset, duration(b, state.ResetAfter))
 }
 
 // least is the budget with the least left, and its state.
@@ -78,7 +96,23 @@ func (s *Server) least(budgets []agent.Matched) (agent.Matched, agent.Answer) {
 	return decisive, least
 }
 
-type limit = ratelimitv3.RateLimitResponse_RateLimit
+// limit is a current_limit.
+type limit struct {
+	name     string
+	requests uint32
+	unit     ratelimitv3.RateLimitResponse_RateLimit_Unit
+	multiple uint32 // of the unit; 0 for 1
+}
+
+func (l *limit) write(b []byte) []byte {
+	b = number(b, requestsPerUnit, uint64(l.requests))
+	b = number(b, limitUnit, uint64(l.unit))
+	b = text(b, limitName, l.name)
+	if l.multiple == 0 {
+		return b
+	}
+	return enclose(len(b), unitMultiplier, number(b, wrapped, uint64(l.multiple)))
+}
 
 // Units of time, the longest first. A quota's are the calendar's.
 var units = []struct {
@@ -95,9 +129,9 @@ var units = []struct {
 	{time.Second, ratelimitv3.RateLimitResponse_RateLimit_SECOND, ""},
 }
 
-// limitOf says a contract as requests per unit, or returns nil where that
-// cannot be said exactly.
-func limitOf(b agent.Matched) *limit {
+// limitOf says a contract as requests per unit; said is false where that cannot
+// be done exactly.
+func limitOf(b agent.Matched) (l limit, said bool) {
 	c := b.Contract
 	if c.IsQuota() {
 		for _, u := range units {
@@ -105,11 +139,11 @@ func limitOf(b agent.Matched) *limit {
 				return newLimit(b.Budget, int64(c.Quota.N), u.unit, 1)
 			}
 		}
-		return nil
+		return limit{}, false
 	}
 	tokens, per := int64(c.Rate.Tokens), c.Rate.Per
 	if per <= 0 {
-		return nil
+		return limit{}, false
 	}
 	if per < time.Second && time.Second%per == 0 && tokens <= math.MaxUint32 {
 		tokens, per = tokens*int64(time.Second/per), time.Second
@@ -119,16 +153,40 @@ func limitOf(b agent.Matched) *limit {
 			return newLimit(b.Budget, tokens, u.unit, int64(per/u.length))
 		}
 	}
-	return nil
+	return limit{}, false
 }
 
-func newLimit(name string, tokens int64, unit ratelimitv3.RateLimitResponse_RateLimit_Unit, multiple int64) *limit {
-	if tokens > math.MaxUint32 || multiple > math.MaxUint32 {
-		return nil
-	}
-	l := &limit{Name: name, RequestsPerUnit: uint32(tokens), Unit: unit}
+func newLimit(name string, tokens int64, unit ratelimitv3.RateLimitResponse_RateLimit_Unit, multiple int64) (limit, bool) {
+	l := limit{name: name, requests: uint32(tokens), unit: unit}
 	if multiple > 1 {
-		l.UnitMultiplier = wrapperspb.UInt32(uint32(multiple))
+		l.multiple = uint32(multiple)
 	}
-	return l
+	return l, tokens <= math.MaxUint32 && multiple <= math.MaxUint32
+}
+
+// number appends a field that is a number, unless that is 0.
+func number(b []byte, field protowire.Number, n uint64) []byte {
+	if n == 0 {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), n)
+}
+
+// text appends a field that is a string, unless that is empty.
+func text(b []byte, field protowire.Number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
+}
+
+func duration(b []byte, d time.Duration) []byte {
+	return number(number(b, seconds, uint64(d/time.Second)), nanos, uint64(d%time.Second))
+}
+
+// enclose makes what was appended from at on a field that is a message.
+func enclose(at int, field protowire.Number, b []byte) []byte {
+	var room [20]byte
+	head := protowire.AppendTag(room[:0], field, protowire.BytesType)
+	return slices.Insert(b, at, protowire.AppendVarint(head, uint64(len(b)-at))...)
 }

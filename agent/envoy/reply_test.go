@@ -35,8 +35,8 @@ func TestLimitsAreSaidExactly(t *testing.T) {
 		{policy.Contract{Quota: policy.Quota{N: 1 << 40, Per: policy.Hour}}, said{}},
 	} {
 		var got said
-		if l := limitOf(agent.Matched{Budget: "a/b", Contract: &c.contract}); l != nil {
-			got = said{l.GetRequestsPerUnit(), l.GetUnitMultiplier().GetValue(), l.GetUnit().String()}
+		if l, exact := limitOf(agent.Matched{Budget: "a/b", Contract: &c.contract}); exact {
+			got = said{l.requests, l.multiple, l.unit.String()}
 		}
 		if got != c.want {
 			t.Errorf("%+v: %+v, want %+v", c.contract, got, c.want)

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
 	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/lease"
 )
@@ -17,10 +14,20 @@ const maxEntries = agent.MaxDescriptors
 // domainKey is the key under which the domain is one of a descriptor's pairs.
 const domainKey = "domain"
 
-// request is what a RateLimitRequest asks.
+// request is what a RateLimitRequest asks. It is used again once it was answered:
+// nobody keeps its slices, only its strings.
 type request struct {
-	domain [1]agent.Descriptor
-	parts  []part
+	// text is the whole message, textCap the capacity of the bytes it was copied
+	// from.
+	text    string
+	textCap int
+
+	domain      [1]agent.Descriptor
+	hitsAddend  uint32
+	descriptors int // all that were given; parts has no more than are allowed
+	parts       []part
+	pairs       []agent.Descriptor // of all parts
+	matched     []agent.Matched    // by all parts
 
 	// peeks and charges name the matched budgets, each once; costs has what each
 	// of charges is charged, cost the largest of them.
@@ -32,36 +39,52 @@ type request struct {
 
 // part is one descriptor of a request.
 type part struct {
-	pairs   []agent.Descriptor
+	pairs      []agent.Descriptor // the domain is the last
+	entries    int
+	adds       bool // a hits_addend of its own
+	hitsAddend uint64
+	negative   bool
+
 	hits    lease.Tokens
 	budgets []agent.Matched
 }
 
-// read refuses what the protocol or the product has no meaning for.
-func read(m *ratelimitv3.RateLimitRequest) (*request, error) {
-	domain, descriptors := m.GetDomain(), m.GetDescriptors()
-	switch {
+// keptPairs bounds what a request that is used again may have room for.
+const keptPairs = 256
+
+// reset readies q for another message. It reports whether q is worth keeping.
+func (q *request) reset() bool {
+	clear(q.parts)
+	clear(q.pairs)
+	clear(q.matched)
+	clear(q.peeks)
+	clear(q.charges)
+	*q = request{
+		parts: q.parts[:0], pairs: q.pairs[:0], matched: q.matched[:0],
+		peeks: q.peeks[:0], charges: q.charges[:0], costs: q.costs[:0],
+	}
+	return cap(q.pairs)+cap(q.matched) <= keptPairs
+}
+
+// check refuses what the protocol or the product has no meaning for.
+func (q *request) check() error {
+	switch domain := q.domain[0].Value; {
 	case domain == "" || len(domain) > agent.MaxWord:
-		return nil, lease.Errorf(lease.Invalid, "domain", "must be 1 to %d bytes", agent.MaxWord)
-	case len(descriptors) == 0:
-		return nil, lease.Errorf(lease.Invalid, "descriptors", "none given")
-	case len(descriptors) > agent.MaxDescriptors:
-		return nil, lease.Errorf(lease.Invalid, "descriptors", "%d are more than %d", len(descriptors), agent.MaxDescriptors)
+		return lease.Errorf(lease.Invalid, "domain", "must be 1 to %d bytes", agent.MaxWord)
+	case q.descriptors == 0:
+		return lease.Errorf(lease.Invalid, "descriptors", "none given")
+	case q.descriptors > agent.MaxDescriptors:
+		return lease.Errorf(lease.Invalid, "descriptors", "%d are more than %d", q.descriptors, agent.MaxDescriptors)
 	}
-	q := &request{parts: make([]part, len(descriptors))}
-	q.domain[0] = agent.Descriptor{Key: domainKey, Value: domain}
-	for i, d := range descriptors {
-		n, refused := hits(d, m.GetHitsAddend())
-		if refused != nil {
-			return nil, within(i, refused)
+	q.domain[0].Key = domainKey
+	for i := range q.parts {
+		p := &q.parts[i]
+		if refused := p.check(q.hitsAddend); refused != nil {
+			return within(i, refused)
 		}
-		q.parts[i].hits = n
-		if n := len(d.GetEntries()); n == 0 || n > maxEntries {
-			return nil, within(i, lease.Errorf(lease.Invalid, "entries", "must be 1 to %d, not %d", maxEntries, n))
-		}
-		q.parts[i].pairs = pairs(d, q.domain[0])
+		p.pairs[len(p.pairs)-1] = q.domain[0]
 	}
-	return q, nil
+	return nil
 }
 
 // within names the descriptor that an error is about.
@@ -70,36 +93,31 @@ func within(i int, e *lease.Error) *lease.Error {
 	return e
 }
 
-func hits(d *commonv3.RateLimitDescriptor, all uint32) (lease.Tokens, *lease.Error) {
-	if d.GetIsNegativeHits() {
-		return 0, lease.Errorf(lease.Invalid, "is_negative_hits", "tokens that were spent never come back")
+// check says how many hits the descriptor adds, all being the request's.
+func (p *part) check(all uint32) *lease.Error {
+	switch {
+	case p.negative:
+		return lease.Errorf(lease.Invalid, "is_negative_hits", "tokens that were spent never come back")
+	case !p.adds:
+		p.hits = max(1, lease.Tokens(all))
+	case p.hitsAddend > uint64(lease.MaxTokens):
+		return lease.Errorf(lease.Invalid, "hits_addend", "above %d", lease.MaxTokens)
+	default:
+		p.hits = lease.Tokens(p.hitsAddend)
 	}
-	if d.GetHitsAddend() == nil {
-		return max(1, lease.Tokens(all)), nil
+	if p.entries == 0 || p.entries > maxEntries {
+		return lease.Errorf(lease.Invalid, "entries", "must be 1 to %d, not %d", maxEntries, p.entries)
 	}
-	own := d.GetHitsAddend().GetValue()
-	if own > uint64(lease.MaxTokens) {
-		return 0, lease.Errorf(lease.Invalid, "hits_addend", "above %d", lease.MaxTokens)
-	}
-	return lease.Tokens(own), nil
-}
-
-func pairs(d *commonv3.RateLimitDescriptor, domain agent.Descriptor) []agent.Descriptor {
-	out := make([]agent.Descriptor, 0, len(d.GetEntries())+1)
-	for _, e := range d.GetEntries() {
-		if e.GetKey() != domainKey {
-			out = append(out, agent.Descriptor{Key: e.GetKey(), Value: e.GetValue()})
-		}
-	}
-	return append(out, domain)
+	return nil
 }
 
 // match finds the budgets of every descriptor, and what each is charged.
 func (q *request) match(a Agent) {
-	q.peeks, q.charges, q.costs, q.cost = q.peeks[:0], q.charges[:0], q.costs[:0], 0
+	q.matched, q.peeks, q.charges, q.costs, q.cost = q.matched[:0], q.peeks[:0], q.charges[:0], q.costs[:0], 0
 	for i := range q.parts {
-		p := &q.parts[i]
-		p.budgets = a.Match(p.pairs, p.budgets[:0])
+		p, first := &q.parts[i], len(q.matched)
+		q.matched = a.Match(p.pairs, q.matched)
+		p.budgets = q.matched[first:]
 		if p.hits > 0 {
 			for _, b := range p.budgets {
 				q.charge(b.Budget, p.hits)

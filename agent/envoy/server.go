@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,36 +14,70 @@ import (
 	leaserpc "github.com/ration-dev/ration/lease/rpc"
 )
 
-// Agent decides; *agent.Runner is one. Safe for concurrent use.
+// Agent decides; *agent.Runner is one. It keeps no list that it was given once a
+// call has returned, because the lists are used again. Safe for concurrent use.
 type Agent interface {
 	Check(ctx context.Context, check agent.Check) (agent.Answer, error)
 	Match(have []agent.Descriptor, to []agent.Matched) []agent.Matched
 	State(budget string) (agent.Answer, bool)
 }
 
-// Server serves RateLimitService. Safe for concurrent use.
+// Server serves RateLimitService on a gRPC server that has ServerOption. Safe for
+// concurrent use.
 type Server struct {
-	ratelimitv3.UnimplementedRateLimitServiceServer
-	agent   Agent
-	invalid *atomic.Int64
+	agent    Agent
+	invalid  *atomic.Int64
+	requests sync.Pool
 }
 
 // NewServer makes a server that counts in invalid what it refuses as malformed
 // before the agent sees it.
-func NewServer(a Agent, invalid *atomic.Int64) *Server { return &Server{agent: a, invalid: invalid} }
+func NewServer(a Agent, invalid *atomic.Int64) *Server {
+	return &Server{agent: a, invalid: invalid, requests: sync.Pool{New: func() any { return new(request) }}}
+}
 
 // Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	ratelimitv3.RegisterRateLimitServiceServer(r, s)
+	file := ratelimitv3.File_envoy_service_ratelimit_v3_rls_proto
+	r.RegisterService(&grpc.ServiceDesc{
+		ServiceName: string(file.Services().Get(0).FullName()),
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: s.handler()}},
+		Metadata:    file.Path(),
+	}, s)
+}
+
+// handler is what gRPC's generator would write, save that the request is our own,
+// and is used again once the call is over.
+func (s *Server) handler() grpc.MethodHandler {
+	info := &grpc.UnaryServerInfo{Server: s, FullMethod: ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName}
+	answer := func(ctx context.Context, q any) (any, error) { return s.shouldRateLimit(ctx, q.(*request)) }
+	return func(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		q := s.requests.Get().(*request)
+		defer s.free(q)
+		switch err := decode(q); {
+		case err != nil:
+			return nil, err
+		case interceptor == nil:
+			return answer(ctx, q)
+		}
+		return interceptor(ctx, q, info, answer)
+	}
+}
+
+func (s *Server) free(q *request) {
+	if q.reset() {
+		s.requests.Put(q)
+	}
 }
 
 // tries bounds how often a request is matched again because a budget was
 // deleted between its match and its charge.
 const tries = 3
 
-// ShouldRateLimit implements the service.
-func (s *Server) ShouldRateLimit(ctx context.Context, m *ratelimitv3.RateLimitRequest) (*ratelimitv3.RateLimitResponse, error) {
-	q, err := read(m)
+// shouldRateLimit returns a *reply.
+func (s *Server) shouldRateLimit(ctx context.Context, q *request) (any, error) {
+	err := q.check()
 	if err != nil {
 		s.invalid.Add(1)
 		return nil, leaserpc.EncodeError(err)

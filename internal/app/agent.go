@@ -52,7 +52,8 @@ type AgentOptions struct {
 	MaxAgents     int
 	Drain         Drain
 	Log           *slog.Logger
-	// Watch, if set, sees every check, its answer, and how long it took.
+	// Watch, if set, sees every check, its answer, and how long it took. It keeps
+	// none of the check's lists, which are used again.
 	Watch func(c agent.Check, a agent.Answer, took time.Duration)
 }
 
