@@ -113,7 +113,7 @@ func dial(t *testing.T, a Agent) (*grpc.ClientConn, *atomic.Int64) {
 	t.Helper()
 	invalid := new(atomic.Int64)
 	options := leaserpc.ServerOptions(new(atomic.Int64), slog.New(slog.NewTextHandler(io.Discard, nil)))
-	server := grpc.NewServer(append(options, ServerOption())...)
+	server := grpc.NewServer(options...)
 	NewServer(a, invalid).Register(server)
 	listener := bufconn.Listen(1 << 20)
 	go server.Serve(listener)

@@ -7,16 +7,11 @@ import (
 	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/internal/wire"
 	"github.com/ration-dev/ration/policy"
 )
-
-// reply is a RateLimitResponse as it is written on the wire. Its bytes are of
-// gRPC's pool, to which they go back once they were sent.
-type reply []byte
 
 // Fields of a reply and of the messages in it, by their numbers.
 const (
@@ -28,19 +23,15 @@ const (
 	wrapped                                                      = 1
 )
 
-// replySize has room for most replies, and is above what gRPC's pool thinks worth
-// using again.
-const replySize = 2 << 10
-
 // reply answers a request that was allowed or denied.
-func (s *Server) reply(q *request, a *agent.Answer) *reply {
-	out := (*reply)(mem.DefaultBufferPool().Get(replySize))
-	b := number((*out)[:0], overallCode, uint64(code(a.Outcome == agent.Allowed)))
+func (s *Server) reply(q *request, a *agent.Answer) *wire.Reply {
+	out := wire.NewReply()
+	b := wire.Number(*out, overallCode, uint64(code(a.Outcome == agent.Allowed)))
 	for i := range q.parts {
-		b = enclose(len(b), statuses, s.status(b, &q.parts[i], a))
+		b = wire.Enclose(len(b), statuses, s.status(b, &q.parts[i], a))
 	}
 	if a.Outcome != agent.Allowed && !a.Never {
-		b = enclose(len(b), headersToAdd, retryAfter(b, a))
+		b = wire.Enclose(len(b), headersToAdd, retryAfter(b, a))
 	}
 	*out = b
 	return out
@@ -57,7 +48,7 @@ func code(allowed bool) ratelimitv3.RateLimitResponse_Code {
 // request would pass.
 func retryAfter(b []byte, a *agent.Answer) []byte {
 	after := int64((max(a.RetryAfter, 1)-1)/time.Second) + 1
-	return text(text(b, headerKey, "retry-after"), headerValue, strconv.FormatInt(after, 10))
+	return wire.String(wire.String(b, headerKey, "retry-after"), headerValue, strconv.FormatInt(after, 10))
 }
 
 // status answers for one descriptor: for the budget that denied if it is one
@@ -65,7 +56,7 @@ func retryAfter(b []byte, a *agent.Answer) []byte {
 func (s *Server) status(b []byte, p *part, a *agent.Answer) []byte {
 	at := slices.IndexFunc(p.budgets, func(m agent.Matched) bool { return m.Budget == a.Budget })
 	denied := at >= 0 && a.Outcome != agent.Allowed
-	b = number(b, statusCode, uint64(code(!denied)))
+	b = wire.Number(b, statusCode, uint64(code(!denied)))
 	if len(p.budgets) == 0 {
 		return b
 	}
@@ -78,10 +69,10 @@ func (s *Server) status(b []byte, p *part, a *agent.Answer) []byte {
 		decisive, state = s.least(p.budgets)
 	}
 	if l, said := limitOf(decisive); said {
-		b = enclose(len(b), currentLimit, l.write(b))
+		b = wire.Enclose(len(b), currentLimit, l.write(b))
 	}
-	b = number(b, limitRemaining, uint64(min(int64(state.Remaining), math.MaxUint32)))
-	return enclose(len(b), durationUntilReset, duration(b, state.ResetAfter))
+	b = wire.Number(b, limitRemaining, uint64(min(int64(state.Remaining), math.MaxUint32)))
+	return wire.Enclose(len(b), durationUntilReset, duration(b, state.ResetAfter))
 }
 
 // least is the budget with the least left, and its state.
@@ -105,13 +96,13 @@ type limit struct {
 }
 
 func (l *limit) write(b []byte) []byte {
-	b = number(b, requestsPerUnit, uint64(l.requests))
-	b = number(b, limitUnit, uint64(l.unit))
-	b = text(b, limitName, l.name)
+	b = wire.Number(b, requestsPerUnit, uint64(l.requests))
+	b = wire.Number(b, limitUnit, uint64(l.unit))
+	b = wire.String(b, limitName, l.name)
 	if l.multiple == 0 {
 		return b
 	}
-	return enclose(len(b), unitMultiplier, number(b, wrapped, uint64(l.multiple)))
+	return wire.Enclose(len(b), unitMultiplier, wire.Number(b, wrapped, uint64(l.multiple)))
 }
 
 // Units of time, the longest first. A quota's are the calendar's.
@@ -164,29 +155,6 @@ func newLimit(name string, tokens int64, unit ratelimitv3.RateLimitResponse_Rate
 	return l, tokens <= math.MaxUint32 && multiple <= math.MaxUint32
 }
 
-// number appends a field that is a number, unless that is 0.
-func number(b []byte, field protowire.Number, n uint64) []byte {
-	if n == 0 {
-		return b
-	}
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), n)
-}
-
-// text appends a field that is a string, unless that is empty.
-func text(b []byte, field protowire.Number, s string) []byte {
-	if s == "" {
-		return b
-	}
-	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
-}
-
 func duration(b []byte, d time.Duration) []byte {
-	return number(number(b, seconds, uint64(d/time.Second)), nanos, uint64(d%time.Second))
-}
-
-// enclose makes what was appended from at on a field that is a message.
-func enclose(at int, field protowire.Number, b []byte) []byte {
-	var room [20]byte
-	head := protowire.AppendTag(room[:0], field, protowire.BytesType)
-	return slices.Insert(b, at, protowire.AppendVarint(head, uint64(len(b)-at))...)
+	return wire.Number(wire.Number(b, seconds, uint64(d/time.Second)), nanos, uint64(d%time.Second))
 }

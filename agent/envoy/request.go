@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/internal/wire"
 	"github.com/ration-dev/ration/lease"
 )
 
@@ -17,10 +18,7 @@ const domainKey = "domain"
 // request is what a RateLimitRequest asks. It is used again once it was answered:
 // nobody keeps its slices, only its strings.
 type request struct {
-	// text is the whole message, textCap the capacity of the bytes it was copied
-	// from.
-	text    string
-	textCap int
+	text wire.Text
 
 	domain      [1]agent.Descriptor
 	hitsAddend  uint32
@@ -52,8 +50,8 @@ type part struct {
 // keptPairs bounds what a request that is used again may have room for.
 const keptPairs = 256
 
-// reset readies q for another message. It reports whether q is worth keeping.
-func (q *request) reset() bool {
+// Reset implements wire.Request.
+func (q *request) Reset() bool {
 	clear(q.parts)
 	clear(q.pairs)
 	clear(q.matched)

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ration-dev/ration/agent"
+	"github.com/ration-dev/ration/internal/wire"
 	"github.com/ration-dev/ration/lease"
 	leaserpc "github.com/ration-dev/ration/lease/rpc"
 )
@@ -22,61 +22,27 @@ type Agent interface {
 	State(budget string) (agent.Answer, bool)
 }
 
-// Server serves RateLimitService on a gRPC server that has ServerOption. Safe for
-// concurrent use.
+// Server serves RateLimitService. Safe for concurrent use.
 type Server struct {
-	agent    Agent
-	invalid  *atomic.Int64
-	requests sync.Pool
+	agent   Agent
+	invalid *atomic.Int64
 }
 
 // NewServer makes a server that counts in invalid what it refuses as malformed
 // before the agent sees it.
-func NewServer(a Agent, invalid *atomic.Int64) *Server {
-	return &Server{agent: a, invalid: invalid, requests: sync.Pool{New: func() any { return new(request) }}}
-}
+func NewServer(a Agent, invalid *atomic.Int64) *Server { return &Server{agent: a, invalid: invalid} }
 
-// Register adds the service to a gRPC server.
+// Register adds the service to a gRPC server that has leaserpc.ServerOptions.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	file := ratelimitv3.File_envoy_service_ratelimit_v3_rls_proto
-	r.RegisterService(&grpc.ServiceDesc{
-		ServiceName: string(file.Services().Get(0).FullName()),
-		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: s.handler()}},
-		Metadata:    file.Path(),
-	}, s)
-}
-
-// handler is what gRPC's generator would write, save that the request is our own,
-// and is used again once the call is over.
-func (s *Server) handler() grpc.MethodHandler {
-	info := &grpc.UnaryServerInfo{Server: s, FullMethod: ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName}
-	answer := func(ctx context.Context, q any) (any, error) { return s.shouldRateLimit(ctx, q.(*request)) }
-	return func(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-		q := s.requests.Get().(*request)
-		defer s.free(q)
-		switch err := decode(q); {
-		case err != nil:
-			return nil, err
-		case interceptor == nil:
-			return answer(ctx, q)
-		}
-		return interceptor(ctx, q, info, answer)
-	}
-}
-
-func (s *Server) free(q *request) {
-	if q.reset() {
-		s.requests.Put(q)
-	}
+	service := ratelimitv3.File_envoy_service_ratelimit_v3_rls_proto.Services().ByName("RateLimitService")
+	wire.Register(r, service, s.shouldRateLimit)
 }
 
 // tries bounds how often a request is matched again because a budget was
 // deleted between its match and its charge.
 const tries = 3
 
-// shouldRateLimit returns a *reply.
-func (s *Server) shouldRateLimit(ctx context.Context, q *request) (any, error) {
+func (s *Server) shouldRateLimit(ctx context.Context, q *request) (*wire.Reply, error) {
 	err := q.check()
 	if err != nil {
 		s.invalid.Add(1)

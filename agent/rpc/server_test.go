@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,7 +33,9 @@ type fakeChecker struct {
 }
 
 func (f *fakeChecker) Check(_ context.Context, c agent.Check) (agent.Answer, error) {
-	f.last = &c
+	last := c // whose lists are used again
+	last.Descriptors, last.Budgets = slices.Clone(c.Descriptors), slices.Clone(c.Budgets)
+	f.last = &last
 	return f.answer(c)
 }
 
@@ -168,7 +171,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		t.Error("bad input was decided")
 	}
 	var invalid atomic.Int64
-	if _, err := NewServer(checker, &invalid).CheckLimits(t.Context(), &rationv1.CheckLimitsRequest{}); err == nil || invalid.Load() != 1 {
+	if _, err := NewServer(checker, &invalid).checkLimits(t.Context(), new(request)); err == nil || invalid.Load() != 1 {
 		t.Errorf("%v, and %d counted as malformed", err, invalid.Load())
 	}
 }

@@ -194,7 +194,7 @@ func (a *Agent) start() error {
 // what handlers did not recover from.
 func AgentServerOptions(panics *atomic.Int64, log *slog.Logger) []grpc.ServerOption {
 	return append(rpc.ServerOptions(panics, log),
-		grpc.MaxRecvMsgSize(agentrpc.MaxMessage), envoy.ServerOption(), grpc.NumStreamWorkers(streamWorkers))
+		grpc.MaxRecvMsgSize(agentrpc.MaxMessage), grpc.NumStreamWorkers(streamWorkers))
 }
 
 // streamWorkers are goroutines that stay and answer one call after another; while

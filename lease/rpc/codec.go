@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/encoding"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/ration-dev/ration/internal/wire"
 	"github.com/ration-dev/ration/lease"
 )
 
@@ -25,14 +27,22 @@ const (
 // codec is gRPC's own, save that it looks at a long request before it makes
 // room for it: an empty message inside takes two bytes on the wire and over a
 // hundred in memory, so the bound on bytes alone would let one call take up
-// more than a gigabyte.
+// more than a gigabyte. What reads and writes itself it leaves alone.
 type codec struct{ encoding.CodecV2 }
 
-// NewCodec makes the codec of ServerOptions, for servers that wrap it.
+// NewCodec makes the codec of ServerOptions.
 func NewCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
+
+var errMalformed = errors.New("malformed")
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if r, ok := v.(wire.Request); ok {
+		if !wire.Unmarshal(data, r) {
+			return errMalformed
+		}
+		return nil
+	}
 	m, ok := v.(proto.Message)
 	if !ok || data.Len() <= smallMessage {
 		return c.CodecV2.Unmarshal(data, v)
@@ -43,6 +53,14 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return fmt.Errorf("more than %d messages inside one", maxParts)
 	}
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, v)
+}
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if r, ok := v.(*wire.Reply); ok {
+		return r.Marshal(), nil
+	}
+	return c.CodecV2.Marshal(v)
 }
 
 // fits takes the messages inside b off left and reports whether there were as
