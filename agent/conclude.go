@@ -61,7 +61,7 @@ func (a *attempt) commit() Answer {
 	for i := range a.lots {
 		if l := &a.lots[i]; l.mode != FromPrefetch {
 			mode = l.mode
-			a.askIfLow(l, now)
+			a.d.askIfLow(l.entry, &l.result, now)
 		}
 	}
 	return allowed(a.least(now), mode)
@@ -210,26 +210,32 @@ func (a *attempt) askForMore(short []*lot) {
 	}
 }
 
-// askIfLow asks for a Sync when the wallet has sunk below its low mark.
-func (a *attempt) askIfLow(l *lot, now time.Duration) {
-	if l.hint.Low > 0 && l.result.Live < l.hint.Low && !l.result.Pending && now >= l.hint.Trouble.orNone().AskAfter {
-		a.ask(l, 0)
-	}
-}
-
 // askEvery keeps many decisions of one budget from asking for the same thing.
 const askEvery = 5 * time.Millisecond
 
 func (a *attempt) ask(l *lot, cost lease.Tokens) {
-	e := l.entry
+	a.d.ask(l.entry, cost, l.result.Outcome == regionstore.Missing, a.now)
+}
+
+// askIfLow asks for a Sync when the wallet has sunk below its low mark.
+func (d *Decider) askIfLow(e *entry, r *regionstore.TakeResult, now time.Duration) {
 	e.lock()
-	again := e.asked > 0 && a.now-e.asked < askEvery
+	hint := e.hint
+	e.unlock()
+	if hint.Low > 0 && r.Live < hint.Low && !r.Pending && now >= hint.Trouble.orNone().AskAfter {
+		d.ask(e, 0, false, now)
+	}
+}
+
+func (d *Decider) ask(e *entry, cost lease.Tokens, missing bool, now time.Duration) {
+	e.lock()
+	again := e.asked > 0 && now-e.asked < askEvery
 	if !again {
-		e.asked = a.now
+		e.asked = now
 	}
 	e.unlock()
 	if !again {
-		a.d.urgent(Urgent{Budget: l.policy.Name, Cost: cost, Missing: l.result.Outcome == regionstore.Missing})
+		d.urgent(Urgent{Budget: e.policy.Load().Name, Cost: cost, Missing: missing})
 	}
 }
 

@@ -85,6 +85,17 @@ func (s *faultyStore) Settle(ctx context.Context, list []regionstore.Settle) ([]
 	return outcomes, err
 }
 
+func (s *faultyStore) Refill(ctx context.Context, takes []regionstore.Take) ([]regionstore.TakeResult, error) {
+	if s.down {
+		return nil, errDown
+	}
+	results, err := s.Store.Refill(ctx, takes)
+	if s.unknown {
+		return nil, errDown
+	}
+	return results, err
+}
+
 func newBench(t rapid.TB, budgets ...policy.Budget) *bench {
 	b := &bench{t: t, now: time.Hour, stats: &Stats{}}
 	lives := 0

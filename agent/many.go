@@ -165,11 +165,7 @@ func (d *Decider) storeMany(ctx context.Context, e *entry, cost lease.Tokens, n 
 		return 0, l.result.Live
 	}
 	d.countMany(FromStore, n)
-	e.lock()
-	l.hint = e.hint
-	e.unlock()
-	a := attempt{d: d, now: d.opt.Now()}
-	a.askIfLow(l, a.now)
+	d.askIfLow(e, &l.result, d.opt.Now())
 	return n, l.result.Live
 }
 

@@ -202,7 +202,7 @@ func (p *pocket) settle(b *terms, now time.Duration, all bool, to []regionstore.
 // settleAlong is settle for the parts that are used up, which cost no step of their
 // own where the next take brings them along.
 func (p *pocket) settleAlong(now time.Duration) []regionstore.Settle {
-	return p.tell("", now, nil, func(q *part) bool { return lease.Tokens(q.free.Load())+q.held == 0 })
+	return p.tell("", now, nil, func(q *part) bool { return q.ending || lease.Tokens(q.free.Load())+q.held == 0 })
 }
 
 // tell appends what there is to be told of parts that are due. Each is counted

@@ -38,7 +38,9 @@ type Runner struct {
 	// budgets has room for one list; a newer one takes its place.
 	budgets chan []*terms
 
-	closing   chan struct{}
+	closing chan struct{}
+	// flushed is closed once the flusher has ended.
+	flushed   chan struct{}
 	closeOnce sync.Once
 	running   atomic.Bool
 	done      chan struct{}
@@ -64,6 +66,7 @@ func NewRunner(cfg RunnerConfig) *Runner {
 		asks:    make(chan func(*Keeper)),
 		budgets: make(chan []*terms, 1),
 		closing: make(chan struct{}),
+		flushed: make(chan struct{}),
 		done:    make(chan struct{}),
 		onPanic: cfg.OnPanic,
 	}
@@ -222,6 +225,7 @@ func (r *Runner) loop(onStore, onLedger chan<- Effect) {
 			event = Tick{}
 		case <-closing:
 			closing = nil
+			<-r.flushed // what its refills brought is to be given back
 			r.decider.Flush(context.Background(), true)
 			event = Stopping{}
 		}
@@ -305,6 +309,7 @@ func (r *Runner) indexer() {
 
 // flusher settles the prefetch until closing.
 func (r *Runner) flusher(ctx context.Context) {
+	defer close(r.flushed)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	for {

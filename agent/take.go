@@ -92,11 +92,16 @@ func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now 
 		return t
 	}
 	want := lease.Tokens(e.rate * prefetchSpan.Seconds())
-	if few, span := worthHolding(b, e.rate, e.last.until-now); few > want {
+	if few, span := e.ahead(b, now); few > want {
 		want, t.HoldFor = few, span
 	}
 	t.Prefetch = max(0, min(want, e.last.Live/prefetchPart)-e.pocket.live(now))
 	return t
+}
+
+// ahead is worthHolding of what the entry knows. Its mutex is held.
+func (e *entry) ahead(b *terms, now time.Duration) (lease.Tokens, time.Duration) {
+	return worthHolding(b, e.rate, e.last.until-now)
 }
 
 // take sends one take and books what came back: the store's clock, the
@@ -282,16 +287,21 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	defer func() { d.keepAwake(awake) }()
 	d.settle(ctx, d.settleWithin(), list, all)
 	now := d.opt.Now()
-	var busy, resting []*entry
+	var busy, resting, low []*entry
 	for _, e := range list {
-		if d.refresh(e, now) {
+		rests, runsLow := d.refresh(e, now)
+		if rests {
 			resting = append(resting, e)
 		} else {
 			busy = append(busy, e)
 		}
+		if runsLow && !all {
+			low = append(low, e)
+		}
 	}
 	awake = busy
 	d.forgetUnused(resting, now)
+	d.refill(ctx, low)
 }
 
 // demandWithin is how long demand that is more than a small change may wait for a
@@ -299,11 +309,13 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 const demandWithin = 40 * time.Millisecond
 
 // refresh renews the estimate of the process's demand, and reports whether the
-// entry may rest now.
-func (d *Decider) refresh(e *entry, now time.Duration) (rests bool) {
+// entry may rest now, and whether it is to be refilled.
+func (d *Decider) refresh(e *entry, now time.Duration) (rests, low bool) {
 	e.lock()
 	defer e.unlock()
 	e.harvest()
+	b := e.policy.Load()
+	low = e.runsLow(b, now)
 	if e.served > 0 {
 		d.countMany(FromPrefetch, int64(e.served))
 		e.served = 0
@@ -313,9 +325,9 @@ func (d *Decider) refresh(e *entry, now time.Duration) (rests bool) {
 		e.rate += (seen - e.rate) * dt.Seconds() / (dt + rateSpan(max(e.rate, seen))).Seconds()
 		e.arrived, e.rateAt = 0, now
 	}
-	rests = e.restful(small(e.policy.Load()), now)
+	rests = e.restful(small(b), now)
 	e.rests.Store(rests)
-	return rests
+	return rests, low
 }
 
 // restful reports whether nothing is there to settle or to tell, or no more than
@@ -329,8 +341,11 @@ func (e *entry) restful(few lease.Tokens, now time.Duration) bool {
 			return false
 		}
 	}
-	return e.offered <= few && e.pocket.live(now) <= few && e.rate*restFor.Seconds() < float64(few)
+	return e.offered <= few && e.pocket.live(now) <= few && e.slow(few)
 }
+
+// slow reports whether fewer than that many are used from look to look.
+func (e *entry) slow(few lease.Tokens) bool { return e.rate*restFor.Seconds() < float64(few) }
 
 // rateSpan is over how long a rate is averaged: a few arrivals of a slow one.
 func rateSpan(rate float64) time.Duration {

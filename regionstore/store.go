@@ -378,13 +378,16 @@ type LocalReply struct {
 
 // Store keeps one region's wallets. Methods are safe for concurrent use and
 // each is one atomic step; an error means that the outcome is unknown.
-// Batches (Read, Settle) are one step per entry.
+// Batches (Read, Settle, Refill) are one step per entry.
 type Store interface {
 	Open(ctx context.Context, req OpenRequest) (OpenReply, error)
 	Begin(ctx context.Context, req BeginRequest) (BeginReply, error)
 	Install(ctx context.Context, req InstallRequest) (InstallReply, error)
 	Take(ctx context.Context, req TakeRequest) (TakeReply, error)
 	Settle(ctx context.Context, settles []Settle) ([]Outcome, error)
+	// Refill takes for each of these as Take does for one alone. With an error the
+	// results that are known are returned; the Outcome of the others is 0.
+	Refill(ctx context.Context, takes []Take) ([]TakeResult, error)
 	Return(ctx context.Context, req ReturnRequest) (View, error)
 	Close(ctx context.Context, req CloseRequest) (View, error)
 	TakeLocal(ctx context.Context, req LocalRequest) (LocalReply, error)

@@ -239,6 +239,21 @@ func (g *gate) Settle(ctx context.Context, settles []regionstore.Settle) ([]regi
 	return outcomes, err
 }
 
+func (g *gate) Refill(ctx context.Context, takes []regionstore.Take) ([]regionstore.TakeResult, error) {
+	s, err := g.enter()
+	if err != nil {
+		return nil, err
+	}
+	results, err := s.Refill(ctx, takes)
+	for i := range takes {
+		g.p.w.touched(takes[i].Budget)
+	}
+	if g.lost() {
+		return nil, errLost
+	}
+	return results, err
+}
+
 func (g *gate) Return(ctx context.Context, req regionstore.ReturnRequest) (regionstore.View, error) {
 	return step(g, req.Budget, func(s *regionmemory.Store) (regionstore.View, error) { return s.Return(ctx, req) })
 }

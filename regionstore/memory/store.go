@@ -165,6 +165,21 @@ func (s *Store) Settle(ctx context.Context, settles []regionstore.Settle) ([]reg
 	return outcomes, nil
 }
 
+// Refill is regionstore.Store's.
+func (s *Store) Refill(ctx context.Context, takes []regionstore.Take) ([]regionstore.TakeResult, error) {
+	step, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	results := make([]regionstore.TakeResult, len(takes))
+	for i := range takes {
+		req := regionstore.TakeRequest{Takes: takes[i : i+1]}
+		results[i] = step.Take([]*regionstore.Row{s.row(step, takes[i].Budget)}, &req).Results[0]
+	}
+	return results, nil
+}
+
 // Return is regionstore.Store's.
 func (s *Store) Return(ctx context.Context, req regionstore.ReturnRequest) (regionstore.View, error) {
 	step, err := s.enter(ctx)

@@ -143,6 +143,31 @@ func TestAStepThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
+// A refill that fails for one budget says what the others got: nobody else knows of
+// their tokens. Seen to fail where an error stands for all.
+func TestARefillThatFailsForOneSaysWhatOthersGot(t *testing.T) {
+	s, ctx := shared(t), context.Background()
+	names := []string{"acme/a", "acme/b", "acme/c"}
+	list := make([]regionstore.Take, len(names))
+	for i, n := range names {
+		grant(t, s, n, 10)
+		list[i] = regionstore.Take{Budget: n, Prefetch: 4}
+	}
+	if err := s.client.Del(ctx, s.keys.row("acme/b")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.LPush(ctx, s.keys.row("acme/b"), "no row").Err(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Refill(ctx, list)
+	wantUnavailable(t, err)
+	for i, want := range []regionstore.Outcome{regionstore.OK, 0, regionstore.OK} {
+		if got[i].Outcome != want || want != 0 && got[i].Parts[0].Tokens != 4 {
+			t.Errorf("%s: %+v", names[i], got[i])
+		}
+	}
+}
+
 // What a step had answered before it failed is not there, or the next ones' answers
 // would be read from within it. Seen to fail when each.lua left it.
 func TestAStepThatFailsLateDoesNotShiftTheOthersAnswers(t *testing.T) {

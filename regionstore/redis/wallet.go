@@ -164,6 +164,39 @@ func (s *Store) takeCall(req *regionstore.TakeRequest) call {
 	return c
 }
 
+// Refill is regionstore.Store's.
+func (s *Store) Refill(ctx context.Context, takes []regionstore.Take) ([]regionstore.TakeResult, error) {
+	calls := make([]call, len(takes))
+	for i := range takes {
+		calls[i] = s.takeCall(&regionstore.TakeRequest{Takes: takes[i : i+1]})
+	}
+	results := make([]regionstore.TakeResult, len(takes))
+	var failed error
+	replies, errs := s.runAll(ctx, calls)
+	for i, r := range replies {
+		err := errs[i]
+		if err == nil {
+			results[i], err = r.refilled()
+		}
+		if err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return results, failed
+}
+
+// refilled reads the answer to a take from one row.
+func (r *reply) refilled() (regionstore.TakeResult, error) {
+	reply, err := r.taken()
+	if err != nil {
+		return regionstore.TakeResult{}, err
+	}
+	if len(reply.Results) != 1 {
+		return regionstore.TakeResult{}, lease.Errorf(lease.Internal, "", "%d results of one take", len(reply.Results))
+	}
+	return reply.Results[0], nil
+}
+
 // Settle is regionstore.Store's. The outcome of an entry whose own step failed
 // is 0; the error is the first such.
 func (s *Store) Settle(ctx context.Context, settles []regionstore.Settle) ([]regionstore.Outcome, error) {

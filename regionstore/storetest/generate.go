@@ -125,8 +125,10 @@ func (g *generator) next() Op {
 		op.Begin = g.begin()
 	case p < 42:
 		op.Install = g.install()
-	case p < 66:
+	case p < 62:
 		op.Take = g.take()
+	case p < 66:
+		op.Refill = g.take().Takes
 	case p < 74:
 		op.Settle = g.settles()
 	case p < 78:
@@ -311,11 +313,17 @@ func (g *generator) learn(op Op, reply any) {
 			}
 		}
 	case regionstore.TakeReply:
-		for i, res := range r.Results {
-			g.seen = res.Time
-			for _, p := range res.Parts {
-				g.parts = append(g.parts, held{op.Take.Takes[i].Budget, p})
-			}
+		g.learnTakes(op.Take.Takes, r.Results)
+	case []regionstore.TakeResult:
+		g.learnTakes(op.Refill, r)
+	}
+}
+
+func (g *generator) learnTakes(takes []regionstore.Take, results []regionstore.TakeResult) {
+	for i, res := range results {
+		g.seen = res.Time
+		for _, p := range res.Parts {
+			g.parts = append(g.parts, held{takes[i].Budget, p})
 		}
 	}
 }

@@ -14,6 +14,7 @@ var reached = []string{
 	"begin 1", "begin 2", "begin 3", "begin 4", "begin 6",
 	"install 1", "install 2", "install 3", "install 4",
 	"take", "take short", "take missing", "take parts", "take several parts", "take replayed", "take conflict",
+	"refill 1", "refill 2", "refill 5", "refill parts",
 	"settle 1", "settle 2", "settle 3",
 	"return 1", "return 2", "return 3", "return 4",
 	"close 1", "close 2", "close 3",
@@ -43,6 +44,13 @@ func count(seen map[string]int, op storetest.Op, reply any) {
 		}
 	case regionstore.TakeReply:
 		countTake(see, r)
+	case []regionstore.TakeResult:
+		for _, res := range r {
+			see("refill %d", res.Outcome)
+			if len(res.Parts) > 0 {
+				see("refill parts")
+			}
+		}
 	case []regionstore.Outcome:
 		for _, o := range r {
 			see("settle %d", o)

@@ -37,6 +37,7 @@ func Run(t *testing.T, newSubject Make) {
 		{"generations rotate and age", testGenerations},
 		{"settle names its generation", testSettle},
 		{"settlements come along with a take", testSettleAlong},
+		{"a refill is a take for each", testRefill},
 		{"return and close take tokens out", testReturnClose},
 		{"a share mints by time alone", testMinting},
 		{"the local allowance starts empty", testLocal},

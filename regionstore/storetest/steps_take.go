@@ -294,6 +294,31 @@ func testSettleAlong(w *wallet) {
 	w.outcome("missing", along(regionstore.Take{Cost: 1}, q, 1, 1).Results[0].Outcome, regionstore.Missing)
 }
 
+// What one of a refill's budgets lacks is no other's affair. Seen to fail where all
+// are one take.
+func testRefill(w *wallet) {
+	w.open()
+	w.lump(20)
+	p := w.prefetch(8)[0]
+	results := must(w.s.Store.Refill(context.Background(), []regionstore.Take{
+		{Budget: "t/nobody", Prefetch: 5, Now: w.now()},
+		{Budget: w.budget, Prefetch: 10, HoldFor: lease.LongestProcessDeadline, Demand: 7, Now: w.now(), Settles: []regionstore.Settle{
+			{Kind: p.Kind, Incarnation: p.Incarnation, Generation: p.Generation, Used: 6, Back: 2},
+		}},
+		{Budget: w.budget, Cost: 5, Prefetch: 1, Now: w.now()},
+	}))
+	w.outcome("no row", results[0].Outcome, regionstore.Missing)
+	w.outcome("refilled", results[1].Outcome, regionstore.OK)
+	w.outcome("too much", results[2].Outcome, regionstore.Short)
+	equal(w, "parts", [3]int{len(results[0].Parts), len(results[1].Parts), len(results[2].Parts)}, [3]int{0, 1, 0})
+	equal(w, "tokens", results[1].Parts[0].Tokens, 10)
+	l := w.lease(lease.Lump)
+	equal(w, "used, counted, live, demand", [4]lease.Tokens{l.Used, l.Cur.Tokens + l.Prev.Tokens, w.live(lease.Lump), w.view().Row.DemandTotal}, [4]lease.Tokens{6, 10, 4, 7})
+	none, err := w.s.Store.Refill(context.Background(), nil)
+	equal(w, "of none", len(none), 0)
+	equal(w, "its error", err, nil)
+}
+
 func testReturnClose(w *wallet) {
 	w.open()
 	w.lump(20)

@@ -21,6 +21,7 @@ type Op struct {
 	Begin   *regionstore.BeginRequest   `json:",omitempty"`
 	Install *regionstore.InstallRequest `json:",omitempty"`
 	Take    *regionstore.TakeRequest    `json:",omitempty"`
+	Refill  []regionstore.Take          `json:",omitempty"`
 	Settle  []regionstore.Settle        `json:",omitempty"`
 	Return  *regionstore.ReturnRequest  `json:",omitempty"`
 	Close   *regionstore.CloseRequest   `json:",omitempty"`
@@ -69,6 +70,8 @@ func (op Op) Apply(s *Subject) any {
 		return answer(s.Store.Install(ctx, *op.Install))
 	case op.Take != nil:
 		return answer(s.Store.Take(ctx, *op.Take))
+	case op.Refill != nil:
+		return answer(s.Store.Refill(ctx, op.Refill))
 	case op.Settle != nil:
 		return answer(s.Store.Settle(ctx, op.Settle))
 	case op.Return != nil:
