@@ -6,7 +6,9 @@
 // A Decider decides. It is called concurrently and has no goroutine and no
 // timer of its own: tokens that this process prefetched first (the hot path,
 // which allocates nothing), then one step on the region's store. Where a
-// decision must wait for tokens from afar it hands back a Pending.
+// decision must wait for tokens from afar it hands back a Pending. Flushes, by
+// the clock, tell what was used, give back what lies idle, and refill what is held
+// of slow budgets before it runs out (refill.go).
 //
 // A Keeper keeps wallets filled. It is a step machine: time and event in,
 // effects and wake time out. An Executor does the effects.

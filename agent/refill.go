@@ -26,7 +26,10 @@ const (
 // second look from now. The entry's mutex is held.
 func (e *entry) runsLow(b *terms, now time.Duration) bool {
 	want, _ := e.ahead(b, now)
-	if want < worthRefilling || !e.slow(small(b)) || b.Deleted || e.denies(now) != nil {
+	switch {
+	case want < worthRefilling, !e.slow(small(b)), b.Deleted, e.denies(now) != nil:
+		return false
+	case e.last.until < now+2*refillBefore: // it would end with the lease, and be replaced at each look
 		return false
 	}
 	lasting, ends := e.pocket.lasting(now + refillBefore)

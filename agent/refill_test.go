@@ -95,7 +95,7 @@ func TestWhatRunsLow(t *testing.T) {
 			e.denial = &denial{cost: 1, until: time.Hour + time.Second}
 		}, false},
 		{"the wallet has no more", func(e *entry, q *part) { q.free.Store(2); e.last.Live = 2*prefetchPart + 1 }, false},
-		{"the lease ends soon", func(e *entry, q *part) { q.free.Store(0); e.last.until = time.Hour }, true}, // of a small change then
+		{"the lease ends soon", func(e *entry, q *part) { q.free.Store(0); e.last.until = time.Hour + ends }, false},
 		{"deleted", func(e *entry, q *part) {
 			q.free.Store(2)
 			gone := *e.policy.Load()

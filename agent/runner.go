@@ -96,8 +96,8 @@ func (r *Runner) want(u Urgent) {
 
 // Check decides c, waiting for tokens from afar as long as c and its budgets
 // allow. The error is a *lease.Error about a field of c; that no decision
-// could be made is an Answer, as is every check once Close was called. Safe
-// for concurrent use.
+// could be made is an Answer, as is every check once Close was called. It keeps
+// none of c's lists. Safe for concurrent use.
 func (r *Runner) Check(ctx context.Context, c Check) (answer Answer, err error) {
 	defer func() {
 		if v := recover(); v != nil {

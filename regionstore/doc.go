@@ -42,7 +42,7 @@
 // A step of the store's clock forward ends leases early and mints nothing. One
 // back, within the declared bound, is covered by the guards. An error of a
 // Store means that the step may or may not have happened: every step but
-// Take, TakeLocal and Settle may be repeated; a Take takes again unless it has a
+// Take, Refill, TakeLocal and Settle may be repeated; a Take takes again unless it has a
 // request id, and a Settle, or a Take with some, is never repeated, because by
 // then its generation may count somebody else's tokens: what is lost in between
 // ages out.

@@ -249,6 +249,7 @@ func (g *gate) Refill(ctx context.Context, takes []regionstore.Take) ([]regionst
 		g.p.w.touched(takes[i].Budget)
 	}
 	if g.lost() {
+		g.p.w.coverage.LostRefill++
 		return nil, errLost
 	}
 	return results, err

@@ -217,7 +217,7 @@ type Coverage struct {
 	Held, Woken, Superseded                                               int64
 	// The regions' stores.
 	ResumedSequence, SupersededSequence, StaleInstall, DeadInstall int64
-	StaleSettle, VoidRow, StoreUnknown, LateTake                   int64
+	StaleSettle, VoidRow, StoreUnknown, LateTake, LostRefill       int64
 	// Decisions.
 	LocalStore, LocalProcess, Discarded, Waited, BreakerOpened int64
 	Prefetched, GivenBack                                      int64

@@ -24,7 +24,7 @@ const (
 	// manyBefore is the same of ours with many keys: what an agent holds ahead
 	// follows how often each is asked for. It is more than a process holds tokens
 	// for.
-	manyBefore = 10 * time.Second
+	manyBefore = 20 * time.Second
 	// servedRate is each budget's: more than is asked, as refusals are cheaper.
 	servedRate = 1_000_000
 )

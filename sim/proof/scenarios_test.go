@@ -486,3 +486,19 @@ func TestAnswersToTakesComeLate(t *testing.T) {
 	everywhere(&o, sim.Phases{List: []sim.Phase{phase(2*second, 4900, false), phase(3050*ms, 60, false)}})
 	holds(t, o, "", func(c *sim.Coverage) int64 { return c.LateTake })
 }
+
+// Of refills whose answers are lost nobody spends what they brought, and what they
+// told counts once.
+func TestRefillsAreLost(t *testing.T) {
+	o := small(1, policy.Budget{Contract: perSecond(5000, 5000), Strategy: policy.Static})
+	o.Budgets[0].Regions = allRegions(&o)
+	o.Length, o.MaxAgents = 60*second, 2
+	o.Topology.Regions[0].Agents = 2
+	o.Faults = []sim.Fault{
+		{Kind: sim.StoreUnknown, At: 8 * second, For: 40 * second, Probability: 0.3},
+		{Kind: sim.KillAgent, At: 20 * second, For: second},
+		{Kind: sim.StoreRestart, At: 30 * second},
+	}
+	everywhere(&o, sim.Constant{PerSecond: 6})
+	holds(t, o, "", func(c *sim.Coverage) int64 { return c.LostRefill })
+}
