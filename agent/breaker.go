@@ -40,6 +40,9 @@ func (b *breaker) allow(now time.Duration) bool {
 	return true
 }
 
+// refuses reports whether allow would say no, or let only a probe through.
+func (b *breaker) refuses() bool { return b.open }
+
 // report books the outcome at now of a call that was made at start, and says
 // whether it opened the breaker.
 func (b *breaker) report(start, now time.Duration, ok bool) (opened bool) {

@@ -65,6 +65,8 @@ type usage struct {
 	// takes ahead.
 	last    holdings
 	arrival chan struct{}
+	// refillAt is before when what is held is not refilled.
+	refillAt time.Duration
 	// asked is when an urgent sync was last asked for.
 	asked time.Duration
 	// window caches a quota's; nil for none.

@@ -199,8 +199,8 @@ func (p *pocket) settle(b *terms, now time.Duration, all bool, to []regionstore.
 	})
 }
 
-// settleAlong is settle for the parts that are used up, which cost no step of their
-// own where the next take brings them along.
+// settleAlong is settle for the parts that are used up or end, which cost no step of
+// their own where the next take brings them along.
 func (p *pocket) settleAlong(now time.Duration) []regionstore.Settle {
 	return p.tell("", now, nil, func(q *part) bool { return q.ending || lease.Tokens(q.free.Load())+q.held == 0 })
 }

@@ -131,6 +131,13 @@ func (p *primaries) allow(name string, now time.Duration) bool {
 	return p.get(name).breaker.allow(now)
 }
 
+// refuses reports whether calls to the named primary are stopped, save for probes.
+func (p *primaries) refuses(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.get(name).breaker.refuses()
+}
+
 func (p *primaries) report(name string, start, now time.Duration, ok bool) (opened bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

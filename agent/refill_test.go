@@ -59,7 +59,11 @@ func TestSlowBudgetsAreRefilled(t *testing.T) {
 	}
 	pass(10*time.Second, 500*time.Millisecond)
 	*store = asks{Store: b.store}
+	given := b.stats.GivenBack.Load()
 	pass(40*time.Second, 500*time.Millisecond)
+	if b.stats.GivenBack.Load() == given {
+		t.Error("what goes back with a refill is not counted")
+	}
 	if store.takes > 0 || store.settles > 0 || store.refills == 0 || store.refills > 80/12 {
 		t.Errorf("80 decisions took %d takes, %d settlements and %d refills", store.takes, store.settles, store.refills)
 	}
@@ -95,7 +99,7 @@ func TestWhatRunsLow(t *testing.T) {
 			e.denial = &denial{cost: 1, until: time.Hour + time.Second}
 		}, false},
 		{"the wallet has no more", func(e *entry, q *part) { q.free.Store(2); e.last.Live = 2*prefetchPart + 1 }, false},
-		{"the lease ends soon", func(e *entry, q *part) { q.free.Store(0); e.last.until = time.Hour + ends }, false},
+		{"refilled a moment ago", func(e *entry, q *part) { q.free.Store(0); e.refillAt = time.Hour + 1 }, false},
 		{"deleted", func(e *entry, q *part) {
 			q.free.Store(2)
 			gone := *e.policy.Load()
@@ -109,7 +113,7 @@ func TestWhatRunsLow(t *testing.T) {
 		e.rate, e.arrived, e.pocket.parts = 2, 1, []*part{q}
 		e.last = holdings{Live: 100_000, until: time.Hour + time.Minute}
 		c.set(e, q)
-		if got := e.runsLow(e.policy.Load(), time.Hour); got != c.want {
+		if got := e.runsLow(e.policy.Load(), e.arrived > 0, time.Hour); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -145,6 +149,70 @@ func TestARefillOfUnknownOutcomeAgesOut(t *testing.T) {
 	held, told = b.view("acme/x").Row.Leases[lease.Lump-1], b.view("acme/x").Row.DemandTotal
 	if counted(&held) != 0 || told != 3 {
 		t.Errorf("afterwards the row counts %d held; %d told", counted(&held), told)
+	}
+}
+
+// While the store is away what is left stays to be spent. Seen to fail where it is
+// given up before the breaker is asked.
+func TestWhatIsLeftStaysWhileTheStoreIsAway(t *testing.T) {
+	b := newBench(t, plenty("acme/x"), plenty("acme/y"))
+	e := low(b, "acme/x")
+	q := newPart(2, b.now+tinyFor)
+	e.pocket.parts, e.pocket.touched = []*part{q}, b.now
+	b.store.down = true
+	for b.stats.BreakerOpened.Load() == 0 {
+		b.decide(named(1, "acme/y"))
+		b.now += breakerSpan
+	}
+	b.decider.Flush(t.Context(), false)
+	if n := b.decider.Prefetched("acme/x", b.now); n != 2 {
+		t.Errorf("%d of 2 left", n)
+	}
+}
+
+// A budget that a decision has filled before its turn comes is not emptied, and none
+// is once the process leaves. Seen to fail without looking again, and without
+// looking whether it leaves.
+func TestARefillThatIsNotNeededAnyMore(t *testing.T) {
+	b := newBench(t, plenty("acme/x"))
+	b.grant("acme/x", 100_000, lease.State{})
+	e := low(b, "acme/x")
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	b.decider.refill(gone, []*entry{e})
+	if n := b.decider.Prefetched("acme/x", b.now); n != 0 {
+		t.Errorf("%d held by a process that leaves", n)
+	}
+	q := newPart(20, b.now+tinyFor)
+	e.pocket.parts = []*part{q}
+	b.decider.refill(t.Context(), []*entry{e})
+	if len(e.pocket.parts) != 1 || e.pocket.parts[0] != q || q.ending {
+		t.Error("it was emptied")
+	}
+}
+
+// A refill that brings nothing is not made again at each look, one that brings what
+// ends soon is looked at again before that. Seen to fail without each.
+func TestRefillsOfLittleUse(t *testing.T) {
+	b := newBench(t, plenty("acme/x"), plenty("acme/y"))
+	b.grant("acme/x", 0, lease.State{})
+	e := low(b, "acme/x")
+	store := &asks{Store: b.store}
+	b.decider.opt.Store = store
+	for range 4 * int(restFor/flushEvery) {
+		e.last.Live, e.arrived = 100_000, 1 // as if others came and went
+		b.decider.Flush(t.Context(), false)
+		b.now += flushEvery
+	}
+	if store.refills != 1 {
+		t.Errorf("%d refills that bring nothing", store.refills)
+	}
+	b.grant("acme/y", 100_000, lease.State{})
+	b.now += time.Minute - refillBefore/2 // until the lump ends
+	other := low(b, "acme/y")
+	b.decider.Flush(t.Context(), false)
+	if n := b.decider.Prefetched("acme/y", b.now); n == 0 || other.rests.Load() {
+		t.Errorf("%d held, until a moment from now; it rests: %v", n, other.rests.Load())
 	}
 }
 
@@ -238,11 +306,15 @@ func TestARefillUnderWayWhenTheProcessLeaves(t *testing.T) {
 	}
 	e, now := r.decider.entry("acme/x"), r.decider.opt.Now()
 	e.lock()
-	e.rate, e.rateAt, e.arrived = 50, now, 100
+	e.rate, e.rateAt, e.arrived = 50, now, 1
 	e.last = holdings{Live: 100_000, until: now + time.Minute}
 	e.unlock()
 	r.decider.touch(e, now)
-	<-store.asked
+	select {
+	case <-store.asked:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing is refilled")
+	}
 	closed := make(chan struct{})
 	go func() { r.Close(); close(closed) }()
 	<-r.closing

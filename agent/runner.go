@@ -309,6 +309,15 @@ func (r *Runner) indexer() {
 
 // flusher settles the prefetch until closing.
 func (r *Runner) flusher(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // what is refilled now would only go back
+		select {
+		case <-r.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	defer close(r.flushed)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()

@@ -88,6 +88,9 @@ func (d *Decider) takeOf(e *entry, b *terms, cost lease.Tokens, ahead bool, now 
 		return t
 	}
 	t.Settles = e.pocket.settleAlong(now)
+	for i := range t.Settles {
+		d.stats.GivenBack.Add(int64(t.Settles[i].Back))
+	}
 	if b.Contract.Limit() < prefetchLimit {
 		return t
 	}
@@ -195,7 +198,7 @@ func (d *Decider) booked(e *entry, r *regionstore.TakeResult, hold bool, sent, g
 
 // keep puts what a take brought into the pocket. Takes that were under way at once
 // may each have brought as much as the process may hold: what is above that is
-// not spent, and goes back with the next flush. The entry's mutex is held.
+// not spent, and goes back with the next take or flush. The entry's mutex is held.
 func (e *entry) keep(parts []regionstore.Part, sent, got time.Duration) {
 	if len(parts) == 0 {
 		return
@@ -279,7 +282,7 @@ func (d *Decider) sendSettles(ctx context.Context, within time.Duration, primary
 
 // Flush settles used tokens in batches, gives back what lies idle or nears its
 // deadline, tells demand that no take carried, along with that or once it waited for
-// long, and renews the estimate of this process's own demand. It is to be called
+// long, refills slow budgets, and renews the estimate of this process's own demand. It is to be called
 // about every 50 ms; with all set, it empties every pocket and tells all demand.
 func (d *Decider) Flush(ctx context.Context, all bool) {
 	list := d.toFlush(d.opt.Now(), all)
@@ -289,13 +292,13 @@ func (d *Decider) Flush(ctx context.Context, all bool) {
 	now := d.opt.Now()
 	var busy, resting, low []*entry
 	for _, e := range list {
-		rests, runsLow := d.refresh(e, now)
+		rests, refill := d.refresh(e, now)
 		if rests {
 			resting = append(resting, e)
 		} else {
 			busy = append(busy, e)
 		}
-		if runsLow && !all {
+		if refill && !all {
 			low = append(low, e)
 		}
 	}
@@ -315,7 +318,7 @@ func (d *Decider) refresh(e *entry, now time.Duration) (rests, low bool) {
 	defer e.unlock()
 	e.harvest()
 	b := e.policy.Load()
-	low = e.runsLow(b, now)
+	low = e.runsLow(b, e.arrived > 0, now)
 	if e.served > 0 {
 		d.countMany(FromPrefetch, int64(e.served))
 		e.served = 0

@@ -58,9 +58,9 @@ func (c *Check) validateTargets() error {
 	case len(c.Descriptors) > 0 && len(c.Budgets) > 0:
 		return lease.Errorf(lease.Invalid, "budgets", "give descriptors or names of budgets, not both")
 	case len(c.Descriptors) > MaxDescriptors:
-		return lease.Errorf(lease.Invalid, "descriptors", "%d are more than %d", len(c.Descriptors), MaxDescriptors)
+		return lease.Errorf(lease.Invalid, "descriptors", "more than %d", MaxDescriptors)
 	case len(c.Budgets) > MaxDescriptors:
-		return lease.Errorf(lease.Invalid, "budgets", "%d are more than %d", len(c.Budgets), MaxDescriptors)
+		return lease.Errorf(lease.Invalid, "budgets", "more than %d", MaxDescriptors)
 	}
 	for i, name := range c.Budgets {
 		if !wordOK(name) {

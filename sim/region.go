@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -249,7 +250,9 @@ func (g *gate) Refill(ctx context.Context, takes []regionstore.Take) ([]regionst
 		g.p.w.touched(takes[i].Budget)
 	}
 	if g.lost() {
-		g.p.w.coverage.LostRefill++
+		if slices.ContainsFunc(results, func(r regionstore.TakeResult) bool { return len(r.Parts) > 0 }) {
+			g.p.w.coverage.LostRefill++
+		}
 		return nil, errLost
 	}
 	return results, err

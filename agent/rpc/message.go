@@ -40,7 +40,9 @@ func (q *request) Read(b []byte, text wire.Text) bool {
 		case tagDescriptor:
 			q.readDescriptor(&f)
 		case tagBudget:
-			q.budgets = append(q.budgets, q.word(&f))
+			if name := q.word(&f); len(q.budgets) <= agent.MaxDescriptors { // one too many is refused
+				q.budgets = append(q.budgets, name)
+			}
 		case tagCost:
 			q.priced, q.cost = true, lease.Tokens(f.Number)
 		case tagRequestID:
@@ -62,7 +64,9 @@ func (q *request) readDescriptor(outer *wire.Fields) {
 			d.Value = q.word(&f)
 		}
 	}
-	q.descriptors, outer.Bad = append(q.descriptors, d), f.Bad
+	if outer.Bad = f.Bad; len(q.descriptors) <= agent.MaxDescriptors {
+		q.descriptors = append(q.descriptors, d)
+	}
 }
 
 // word is the field's string, which must be UTF-8.

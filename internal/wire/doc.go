@@ -3,5 +3,5 @@
 // method has a request of its own, which reads the bytes field by field and is
 // used again, and a reply that is written field by field into gRPC's own buffers.
 // What is well formed, and which of several values counts, is as the library has
-// it: tests of each method compare the two.
+// it, save where a method says otherwise: tests of each method compare the two.
 package wire

@@ -59,7 +59,8 @@ func (f *Fields) Next() bool {
 	return true
 }
 
-// Text has a message's strings, all of one copy that is made of the message.
+// Text has a message's strings, all of one copy that is made of the message: who
+// keeps one keeps all of it.
 type Text struct {
 	all  string
 	room int // the capacity of what it was copied from

@@ -11,8 +11,8 @@ import (
 // go back once they were sent.
 type Reply []byte
 
-// replySize has room for most replies, and is above what gRPC's pool thinks worth
-// using again.
+// replySize has room for most replies. Much smaller buffers are not used again:
+// gRPC's pool does not think them worth it.
 const replySize = 2 << 10
 
 // NewReply has no fields yet.

@@ -30,7 +30,8 @@ const (
 // more than a gigabyte. What reads and writes itself it leaves alone.
 type codec struct{ encoding.CodecV2 }
 
-// NewCodec makes the codec of ServerOptions.
+// NewCodec makes the codec of ServerOptions, for whoever reads or writes without a
+// server.
 func NewCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
 
 var errMalformed = errors.New("malformed")

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ration-dev/ration/lease"
 	"github.com/ration-dev/ration/policy"
@@ -42,6 +43,7 @@ func (a *answers) find(req *regionstore.TakeRequest, now lease.Time) (answer, bo
 
 func (a *answers) keep(req *regionstore.TakeRequest, reply regionstore.TakeReply, now lease.Time) {
 	id, until := idOf(req), now.Add(req.KeepAnswer)
+	id.request = strings.Clone(id.request) // it may be a part of something large
 	a.byID[id] = answer{content: req.Content, until: until, reply: reply}
 	heap.Push(&a.order, expiry{until: until, id: id})
 }

@@ -133,7 +133,7 @@ func (s *Store) runMany(ctx context.Context, calls []call) ([]*reply, []error) {
 	return []*reply{r}, []error{err}
 }
 
-// runAll runs independent steps that decide nothing, othersBatch at a time. Errors
+// runAll runs independent steps that no decision waits for, othersBatch at a time. Errors
 // are per step.
 func (s *Store) runAll(ctx context.Context, calls []call) ([]*reply, []error) {
 	replies, errs := make([]*reply, len(calls)), make([]error, len(calls))

@@ -17,9 +17,9 @@ func (asIs) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
 func (asIs) Unmarshal(b []byte, v any) error { return proto.Unmarshal(b, v.(proto.Message)) }
 func (asIs) Name() string                    { return "proto" }
 
-// A client's header that is not UTF-8 charges what its descriptor matches, and
-// what cannot be read at all is still refused. Seen to catch: the codec left
-// out, and mended strings outside descriptors alone.
+// A client's header that is not UTF-8 charges what its descriptor matches, and what
+// cannot be read at all is still refused. Seen to catch: such words refused, and
+// left as they are.
 func TestHeadersThatAreNotUTF8AreCharged(t *testing.T) {
 	l := newLive(t, once("a/x", 3, "k", "v"))
 	conn, _ := dial(t, l)
