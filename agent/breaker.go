@@ -40,8 +40,8 @@ func (b *breaker) allow(now time.Duration) bool {
 	return true
 }
 
-// refuses reports whether allow would say no, or let only a probe through.
-func (b *breaker) refuses() bool { return b.open }
+// failing reports whether nothing has succeeded since a call failed.
+func (b *breaker) failing() bool { return b.open || b.failures > 0 }
 
 // report books the outcome at now of a call that was made at start, and says
 // whether it opened the breaker.

@@ -131,11 +131,11 @@ func (p *primaries) allow(name string, now time.Duration) bool {
 	return p.get(name).breaker.allow(now)
 }
 
-// refuses reports whether calls to the named primary are stopped, save for probes.
-func (p *primaries) refuses(name string) bool {
+// failing reports whether no call to the named primary has succeeded since one failed.
+func (p *primaries) failing(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.get(name).breaker.refuses()
+	return p.get(name).breaker.failing()
 }
 
 func (p *primaries) report(name string, start, now time.Duration, ok bool) (opened bool) {

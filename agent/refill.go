@@ -70,7 +70,7 @@ func (d *Decider) refill(ctx context.Context, entries []*entry) {
 		for _, e := range some {
 			b := e.policy.Load()
 			s := d.send(b.Name)
-			if d.primary.refuses(s.primary) || !e.makeRoom(b, s.at) {
+			if d.primary.failing(s.primary) || !e.makeRoom(b, s.at) {
 				continue
 			}
 			t := d.takeOf(e, b, 0, true, s.at)
