@@ -67,13 +67,17 @@ func agrees(t *testing.T, q *request, b []byte) {
 	if m := new(rationv1.CheckLimitsRequest); proto.Unmarshal(b, m) == nil {
 		want = outcome(plainCheck(m))
 	}
-	got := "malformed"
-	if leaserpc.NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, q) == nil {
-		got = outcome(q.check())
-	}
-	q.Reset()
-	if got != want {
-		t.Fatalf("%x is read as\n%s, want\n%s", b, got, want)
+	// In several pieces, as it may come.
+	half := len(b) / 2
+	for _, data := range []mem.BufferSlice{{mem.SliceBuffer(b)}, {mem.SliceBuffer(b[:half]), mem.SliceBuffer(b[half:])}} {
+		got := "malformed"
+		if leaserpc.NewCodec().Unmarshal(data, q) == nil {
+			got = outcome(q.check())
+		}
+		q.Reset()
+		if got != want {
+			t.Fatalf("%x is read as\n%s, want\n%s", b, got, want)
+		}
 	}
 }
 
