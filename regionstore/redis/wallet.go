@@ -170,19 +170,25 @@ func (s *Store) Refill(ctx context.Context, takes []regionstore.Take) ([]regions
 	for i := range takes {
 		calls[i] = s.takeCall(&regionstore.TakeRequest{Takes: takes[i : i+1]})
 	}
-	results := make([]regionstore.TakeResult, len(takes))
+	return eachOf(ctx, s, calls, (*reply).refilled)
+}
+
+// eachOf runs independent steps and reads their answers. That of a step which failed
+// is zero; the error is the first such.
+func eachOf[T any](ctx context.Context, s *Store, calls []call, read func(*reply) (T, error)) ([]T, error) {
+	answers := make([]T, len(calls))
 	var failed error
 	replies, errs := s.runAll(ctx, calls)
 	for i, r := range replies {
 		err := errs[i]
 		if err == nil {
-			results[i], err = r.refilled()
+			answers[i], err = read(r)
 		}
 		if err != nil && failed == nil {
 			failed = err
 		}
 	}
-	return results, failed
+	return answers, failed
 }
 
 // refilled reads the answer to a take from one row.
@@ -207,19 +213,10 @@ func (s *Store) Settle(ctx context.Context, settles []regionstore.Settle) ([]reg
 	for i := range settles {
 		calls[i] = s.settleCall(&settles[i])
 	}
-	outcomes := make([]regionstore.Outcome, len(settles))
-	var failed error
-	replies, errs := s.runAll(ctx, calls)
-	for i, r := range replies {
-		err := errs[i]
-		if err == nil {
-			outcomes[i], err = r.outcome(), r.err
-		}
-		if err != nil && failed == nil {
-			failed = err
-		}
-	}
-	return outcomes, failed
+	return eachOf(ctx, s, calls, func(r *reply) (regionstore.Outcome, error) {
+		o := r.outcome()
+		return o, r.err
+	})
 }
 
 func (s *Store) settleCall(st *regionstore.Settle) call {
