@@ -194,8 +194,15 @@ func (a *Agent) start() error {
 // what handlers did not recover from.
 func AgentServerOptions(panics *atomic.Int64, log *slog.Logger) []grpc.ServerOption {
 	return append(rpc.ServerOptions(panics, log),
-		grpc.MaxRecvMsgSize(agentrpc.MaxMessage), grpc.NumStreamWorkers(streamWorkers))
+		grpc.MaxRecvMsgSize(agentrpc.MaxMessage), grpc.NumStreamWorkers(streamWorkers), grpc.StaticConnWindowSize(connWindow))
 }
+
+// connWindow is how many bytes a connection takes before its sender has to hear
+// that more may come. It is fixed, and a stream's with it (64 KiB, about the
+// largest message): left alone, gRPC finds out what a connection could carry by a
+// ping and its answer in every round trip, a fourteenth of what calls this small
+// cost.
+const connWindow = 1 << 20
 
 // streamWorkers are goroutines that stay and answer one call after another; while
 // all of them are busy, a call gets one of its own, whose stack has to grow first:
