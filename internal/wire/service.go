@@ -17,9 +17,14 @@ func Register[Q any, P interface {
 }](r grpc.ServiceRegistrar, service protoreflect.ServiceDescriptor, answer func(context.Context, *Q) (*Reply, error)) {
 	method := service.Methods().Get(0).Name()
 	info := &grpc.UnaryServerInfo{FullMethod: "/" + string(service.FullName()) + "/" + string(method)}
-	requests := sync.Pool{New: func() any { return new(Q) }}
-	call := func(ctx context.Context, q any) (any, error) {
-		reply, err := answer(ctx, q.(*Q))
+	calls := sync.Pool{New: func() any { return new(call[Q]) }}
+	// Interceptors stand before the reading too: one of them is there for panics.
+	handle := func(ctx context.Context, req any) (any, error) {
+		c := req.(*call[Q])
+		if err := c.decode(&c.request); err != nil {
+			return nil, err
+		}
+		reply, err := answer(ctx, &c.request)
 		if err != nil {
 			return nil, err
 		}
@@ -31,21 +36,26 @@ func Register[Q any, P interface {
 		Methods: []grpc.MethodDesc{{
 			MethodName: string(method),
 			Handler: func(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-				q := requests.Get().(*Q)
+				c := calls.Get().(*call[Q])
+				c.decode = decode
 				defer func() {
-					if P(q).Reset() {
-						requests.Put(q)
+					c.decode = nil
+					if P(&c.request).Reset() {
+						calls.Put(c)
 					}
 				}()
-				switch err := decode(q); {
-				case err != nil:
-					return nil, err
-				case interceptor == nil:
-					return call(ctx, q)
+				if interceptor == nil {
+					return handle(ctx, c)
 				}
-				return interceptor(ctx, q, info, call)
+				return interceptor(ctx, c, info, handle)
 			},
 		}},
 		Metadata: service.ParentFile().Path(),
 	}, nil)
+}
+
+// call is a request and what reads it.
+type call[Q any] struct {
+	request Q
+	decode  func(any) error
 }
