@@ -18,33 +18,64 @@ type Wallet struct {
 	Alive [lease.Kinds]bool
 }
 
-// Wallets returns the wallets of the budgets that the region uses, sorted by
-// name; nil when ctx ends or the Runner does. For metrics and displays.
-func (r *Runner) Wallets(ctx context.Context) []Wallet {
-	answer := make(chan []Wallet, 1)
+// Wallets returns the wallets of the budgets that the region uses: the first so
+// many of them by name, sorted, and the sum of all others, without a name. Nothing
+// when ctx ends or the Runner does, which ok tells. For metrics and displays.
+func (r *Runner) Wallets(ctx context.Context, most int) (first []Wallet, others Wallet, ok bool) {
+	answer := make(chan struct{})
+	ask := func(k *Keeper) {
+		first, others = k.wallets(most)
+		close(answer)
+	}
 	select {
-	case r.asks <- func(k *Keeper) { answer <- k.wallets() }:
-		return <-answer
+	case r.asks <- ask:
+		<-answer
+		return first, others, true
 	case <-r.done:
 	case <-ctx.Done():
 	}
-	return nil
+	return nil, Wallet{}, false
 }
 
-func (k *Keeper) wallets() []Wallet {
-	var all []Wallet
+// wallets does not sort very many names to find the first few: each that comes
+// behind the first so many yet is summed at once.
+func (k *Keeper) wallets(most int) (first []Wallet, others Wallet) {
+	last := "" // none behind this name is among the first
+	keepFirst := func() {
+		slices.SortFunc(first, func(a, b Wallet) int { return strings.Compare(a.Budget, b.Budget) })
+		if len(first) <= most {
+			return
+		}
+		for i := range first[most:] {
+			others.Add(&first[most+i])
+		}
+		last, first = first[most].Budget, first[:most]
+	}
 	for name, w := range k.wards {
 		one := Wallet{Budget: name}
-		held := false
 		for kind := range one.Live {
 			if w.livesUntil[kind] > k.now {
-				one.Live[kind], one.Alive[kind], held = w.held[kind], true, true
+				one.Live[kind], one.Alive[kind] = w.held[kind], true
 			}
 		}
-		if held {
-			all = append(all, one)
+		switch {
+		case one.Alive == [lease.Kinds]bool{}:
+		case last != "" && name > last:
+			others.Add(&one)
+		default:
+			if first = append(first, one); len(first) == 2*most+1 {
+				keepFirst()
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Wallet) int { return strings.Compare(a.Budget, b.Budget) })
-	return all
+	keepFirst()
+	return first, others
+}
+
+// Add adds what o has to w.
+func (w *Wallet) Add(o *Wallet) {
+	for kind := range w.Live {
+		w.Live[kind] += o.Live[kind]
+		w.Alive[kind] = w.Alive[kind] || o.Alive[kind]
+	}
 }

@@ -57,8 +57,8 @@ type AgentOptions struct {
 	Watch func(c agent.Check, a agent.Answer, took time.Duration)
 }
 
-// walletPeriod is how often the metrics look at the wallets.
-const walletPeriod = 2 * time.Second
+// lookPeriod is how often health and outages are looked at.
+const lookPeriod = 2 * time.Second
 
 // Agent is a regional agent as a server. Make one with NewAgent.
 type Agent struct {
@@ -66,7 +66,6 @@ type Agent struct {
 	runner   *agent.Runner
 	registry *prometheus.Registry
 	panics   atomic.Int64
-	wallets  wallets
 	// allocator and store are what the agent depends on; opened is how often the
 	// store's breaker had opened at the last look.
 	allocator, store *outage
@@ -109,7 +108,7 @@ func NewAgent(opt AgentOptions) *Agent {
 			opt.Log.Error("the agent panicked", "panic", v, "stack", string(debug.Stack()))
 		},
 	})
-	newAgentMetrics(a.registry, a.runner.Stats(), times, &a.wallets, &a.panics)
+	newAgentMetrics(a.registry, a.runner.Stats(), times, &wallets{ask: a.runner.Wallets}, &a.panics)
 	return a
 }
 
@@ -181,7 +180,7 @@ func (a *Agent) start() error {
 		return errors.Join(err, a.grpc.listener.Close())
 	}
 	a.run()
-	a.parts.background("the wallets' metrics", func(ctx context.Context) { every(ctx, walletPeriod, &a.panics, a.opt.Log, a.look) })
+	a.parts.background("the agent's health", func(ctx context.Context) { every(ctx, lookPeriod, &a.panics, a.opt.Log, a.look) })
 	a.grpc.serve()
 	a.parts.push("the gRPC server", a.grpc.stop)
 	a.web.serve()
@@ -220,17 +219,16 @@ func (a *Agent) run() {
 	})
 }
 
-// look keeps metrics and health current, and says what does not answer: the
+// look keeps health current, and says what does not answer: the
 // store once its breaker opened, or nothing came from it since the last look,
 // because a call may be late now and then.
-func (a *Agent) look(ctx context.Context) {
+func (a *Agent) look(context.Context) {
 	a.looking.Lock()
 	defer a.looking.Unlock()
 	a.grpc.ready(a.Ready() == nil)
-	a.wallets.look(a.runner.Wallets(ctx))
 	a.allocator.look(a.opt.Log, a.allocator.last() != nil)
 	opened := a.runner.Stats().BreakerOpened.Load()
-	a.store.look(a.opt.Log, opened > a.opened || a.store.lasts(walletPeriod))
+	a.store.look(a.opt.Log, opened > a.opened || a.store.lasts(lookPeriod))
 	a.opened = opened
 }
 

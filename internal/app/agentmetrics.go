@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -113,41 +116,55 @@ func decisionMetrics(l *live, s *agent.Stats) {
 	l.counter("ration_waiters_refused_total", "Decisions that could not wait because too many others did.", func() float64 { return float64(s.WaitersRefused.Load()) })
 }
 
-// wallets keeps the last look at what the region holds of each budget in use.
+// wallets are what the region holds of the budgets in use, as of a look at most
+// walletPeriod ago. Nobody looks while nobody collects.
 type wallets struct {
-	last atomic.Pointer[[]agent.Wallet]
+	// ask looks; most is how many budgets are told apart.
+	ask func(ctx context.Context, most int) (first []agent.Wallet, others agent.Wallet, ok bool)
+
+	mu    sync.Mutex // guards what follows
+	until time.Time  // until when this is fresh
+	last  []agent.Wallet
 }
 
-// look keeps what the agent knows, the first maxBudgetLabels by name and one
-// for all others.
-func (w *wallets) look(all []agent.Wallet) {
-	if len(all) > maxBudgetLabels {
-		other := agent.Wallet{Budget: otherBudgets}
-		for _, one := range all[maxBudgetLabels:] {
-			for k := range one.Live {
-				other.Live[k] += one.Live[k]
-			}
-		}
-		all = append(all[:maxBudgetLabels:maxBudgetLabels], other)
-	}
-	w.last.Store(&all)
-}
+const (
+	walletPeriod = 2 * time.Second
+	// walletPatience is how long a look may take, which waits for what the agent is
+	// at.
+	walletPatience = time.Second
+)
 
+// each emits the first maxBudgetLabels budgets by name, and one series for all
+// others, of which a budget is that has its name.
 func (w *wallets) each(emit func(float64, ...string)) {
-	all := w.last.Load()
-	if all == nil {
-		return
-	}
-	seen := false // a budget may be named like the sum of the rest
-	for _, one := range *all {
-		if one.Budget == otherBudgets {
-			if seen {
-				continue
-			}
-			seen = true
-		}
+	for _, one := range w.fresh() {
 		for k := range one.Live {
 			emit(float64(one.Live[k]), one.Budget, lease.Kind(k+1).String())
 		}
 	}
+}
+
+func (w *wallets) fresh() []agent.Wallet {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Now().Before(w.until) {
+		return w.last
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), walletPatience)
+	defer cancel()
+	first, others, ok := w.ask(ctx, maxBudgetLabels)
+	if !ok {
+		return w.last
+	}
+	named := slices.IndexFunc(first, func(one agent.Wallet) bool { return one.Budget == otherBudgets })
+	if named >= 0 {
+		others.Add(&first[named])
+		first = slices.Delete(first, named, named+1)
+	}
+	if others != (agent.Wallet{}) {
+		others.Budget = otherBudgets
+		first = append(first, others)
+	}
+	w.last, w.until = first, time.Now().Add(walletPeriod)
+	return w.last
 }

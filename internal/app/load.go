@@ -68,20 +68,21 @@ func (d *Dev) Load(ctx context.Context, length time.Duration) LoadReport {
 	running.Wait()
 	report := LoadReport{Length: time.Since(start)}
 	for i, a := range d.agents {
-		report.Regions = append(report.Regions, regionCount(a, &counters[i]))
+		report.Regions = append(report.Regions, regionCount(a, &counters[i], len(d.opt.Budgets)))
 	}
 	report.Budgets = d.meters.read(report.Length)
 	return report
 }
 
-func regionCount(a *Agent, c *regionCounter) RegionCount {
+func regionCount(a *Agent, c *regionCounter, budgets int) RegionCount {
 	out := RegionCount{
 		Region: a.Region(), Demand: c.demand.Load(), Admitted: c.admitted.Load(),
 		Denied: c.denied.Load(), Undecided: c.undecided.Load(),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, w := range a.Runner().Wallets(ctx) {
+	all, _, _ := a.Runner().Wallets(ctx, budgets)
+	for _, w := range all {
 		for k := range w.Live {
 			out.Held += w.Live[k]
 			if w.Alive[k] {

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -44,21 +46,48 @@ func TestBudgetLabelsAreBounded(t *testing.T) {
 	}
 }
 
+// The same of an agent, which is asked once however often its metrics are
+// collected in a short time, and whose last answer stands while it does not answer.
 func TestWalletLabelsAreBounded(t *testing.T) {
-	w := &wallets{}
-	var all []agent.Wallet
-	for i := range 300 {
-		all = append(all, agent.Wallet{Budget: fmt.Sprintf("b%03d", i), Live: [lease.Kinds]lease.Tokens{0, 0, 2}})
-	}
-	all[5].Budget = otherBudgets
-	w.look(all)
+	asked, answers := 0, true
+	w := &wallets{ask: func(_ context.Context, most int) (first []agent.Wallet, others agent.Wallet, ok bool) {
+		asked++
+		for i := range most {
+			first = append(first, agent.Wallet{Budget: fmt.Sprintf("b%03d", i), Live: [lease.Kinds]lease.Tokens{0, 0, 2}})
+		}
+		first[5].Budget = otherBudgets
+		return first, agent.Wallet{Live: [lease.Kinds]lease.Tokens{0, 0, 200}}, answers
+	}}
 	reg := newRegistry()
 	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(&outage{}), w, &atomic.Int64{})
-	n, err := testutil.GatherAndCount(reg, "ration_wallet_tokens")
-	if err != nil || n > (maxBudgetLabels+1)*lease.Kinds {
-		t.Errorf("%d series, %v", n, err)
+	gather := func() (sum float64, series int) {
+		all, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			if f.GetName() == "ration_wallet_tokens" {
+				for _, m := range f.GetMetric() {
+					sum, series = sum+m.GetGauge().GetValue(), series+1
+				}
+			}
+		}
+		return sum, series
+	}
+	for _, fresh := range []bool{true, true, false, false} {
+		if answers = fresh; !fresh {
+			w.until = time.Time{}
+		}
+		if sum, series := gather(); sum != 2*maxBudgetLabels+200 || series != maxBudgetLabels*lease.Kinds {
+			t.Errorf("%d series with %v tokens together, want %d with %d", series, sum, maxBudgetLabels*lease.Kinds, 2*maxBudgetLabels+200)
+		}
+	}
+	if asked != 3 {
+		t.Errorf("asked %d times, want 1, and 2 once that was old", asked)
 	}
 }
+
+func none(context.Context, int) (first []agent.Wallet, others agent.Wallet, ok bool) { return }
 
 // Names, units and help follow the conventions.
 func TestMetricsAreWellNamed(t *testing.T) {
@@ -66,7 +95,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	observe(1)
 	a := NewAllocator(AllocatorOptions{Store: ledger.New(wallClock), Credentials: rpc.Insecure{}, Log: quiet, Collectors: commits})
 	reg := newRegistry()
-	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(&outage{}), &wallets{}, &atomic.Int64{})
+	newAgentMetrics(reg, &agent.Stats{}, newAgentTimes(&outage{}), &wallets{ask: none}, &atomic.Int64{})
 	for _, r := range []*prometheus.Registry{a.registry, reg} {
 		problems, err := testutil.GatherAndLint(r)
 		if err != nil {
