@@ -400,6 +400,12 @@ func (k *Keeper) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + k.cfg.Rand.Float64()/2))
 }
 
+// spread is over [0.5 d, 1.5 d): those that began together are not looked at
+// together for long.
+func (k *Keeper) spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.5 + k.cfg.Rand.Float64()))
+}
+
 // backoff is the pause after so many failures in a row.
 func (k *Keeper) backoff(failures int) time.Duration {
 	return k.jitter(min(firstBackoff<<min(max(failures-1, 0), 10), mostBackoff))

@@ -349,13 +349,16 @@ func (k *Keeper) active() (n int) {
 // lookEvery paces the looks at a budget in use, so that many budgets do not
 // cost more reads than a store can bear.
 func (k *Keeper) lookEvery(w *ward) time.Duration {
-	every, elastic := k.cfg.SyncEvery, w.elastic(k.now)
+	every, elastic, around := k.cfg.SyncEvery, w.elastic(k.now), k.jitter
 	if crowded := time.Duration(k.active()) * time.Second / looksPerSecond; crowded > every {
 		most := mostSkipped
 		if !elastic && w.budget.fixed {
 			most = mostSkippedFixed
 		}
 		every = max(crowded, min(time.Duration(float64(crowded)*w.looksSkipped(crowded, most)), longestLook))
+		if every > crowded {
+			around = k.spread
+		}
 	}
 	if !elastic {
 		every = max(every, time.Second)
@@ -363,7 +366,7 @@ func (k *Keeper) lookEvery(w *ward) time.Duration {
 	if !k.leader {
 		every *= 4
 	}
-	return k.jitter(every)
+	return around(every)
 }
 
 const (
