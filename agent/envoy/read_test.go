@@ -13,7 +13,7 @@ import (
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/ration-dev/ration/agent"
 	"github.com/ration-dev/ration/internal/wire"
+	"github.com/ration-dev/ration/internal/wire/wiretest"
 	"github.com/ration-dev/ration/lease"
 	leaserpc "github.com/ration-dev/ration/lease/rpc"
 	"github.com/ration-dev/ration/policy"
@@ -46,9 +47,7 @@ func agrees(t *testing.T, q *request, b []byte) {
 	if m := plainUnmarshal(b); m != nil {
 		want = outcome(plainRead(m))
 	}
-	// In several pieces, as it may come.
-	half := len(b) / 2
-	for _, data := range []mem.BufferSlice{{mem.SliceBuffer(b)}, {mem.SliceBuffer(b[:half]), mem.SliceBuffer(b[half:])}} {
+	for _, data := range wiretest.InPieces(b) {
 		err := leaserpc.NewCodec().Unmarshal(data, q)
 		if err == nil {
 			err = q.check()
@@ -111,30 +110,11 @@ func FuzzReading(f *testing.F) {
 
 // The same for messages that are nearly right, one after another.
 func TestReadingIsTheProtobufLibrarys(t *testing.T) {
-	list, r, q := messages(t), rand.New(rand.NewPCG(1, 2)), new(request)
+	list, q := messages(t), new(request)
 	for _, b := range list {
 		agrees(t, q, b)
 	}
-	short := slices.DeleteFunc(list, func(b []byte) bool { return len(b) == 0 || len(b) > 200 })
-	for range 20_000 {
-		b := slices.Clone(short[r.IntN(len(short))])
-		for range 1 + r.IntN(3) {
-			at := r.IntN(len(b))
-			switch r.IntN(4) {
-			case 0:
-				b[at] = byte(r.Uint32())
-			case 1:
-				b[at] ^= 1 << r.IntN(8)
-			case 2:
-				other := short[r.IntN(len(short))]
-				b = slices.Insert(b, at, other[:r.IntN(len(other))]...)
-			case 3:
-				b = append(b[:at], b[min(len(b), at+r.IntN(4)):]...)
-			}
-			if len(b) == 0 {
-				break
-			}
-		}
+	for b := range wiretest.Mangled(list) {
 		agrees(t, q, b)
 	}
 }
@@ -207,25 +187,9 @@ func TestRepliesAreWrittenAsTheProtobufLibraryReadsThem(t *testing.T) {
 			q.parts[i] = part{hits: lease.Tokens(r.IntN(2)), budgets: budgets[first : first+r.IntN(len(budgets)-first+1)]}
 		}
 		s := NewServer(&ready{answer: a}, new(atomic.Int64))
-		written, err := leaserpc.NewCodec().Marshal(s.reply(q, &a))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got ratelimitv3.RateLimitResponse
-		if err := proto.Unmarshal(written.Materialize(), &got); err != nil {
-			t.Fatal(err)
-		}
-		written.Free()
-		if want := s.plainReply(q, &a); !proto.Equal(&got, want) {
-			t.Fatalf("%v is written, want %v", &got, want)
-		}
+		wiretest.Written(t, s.reply(q, &a), s.plainReply(q, &a))
 	}
 }
-
-// registrar has a service's only method.
-type registrar struct{ handle grpc.MethodHandler }
-
-func (r *registrar) RegisterService(d *grpc.ServiceDesc, _ any) { r.handle = d.Methods[0].Handler }
 
 // BenchmarkDecision is the face alone, between the bytes of a request and those
 // of its reply; plainly is with the protobuf library's messages.
@@ -238,48 +202,18 @@ func BenchmarkDecision(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, codec, data := NewServer(a, new(atomic.Int64)), leaserpc.NewCodec(), mem.BufferSlice{mem.SliceBuffer(message)}
-	b.Run("ours", func(b *testing.B) {
-		var service registrar
-		s.Register(&service)
-		decode := func(v any) error { return codec.Unmarshal(data, v) }
-		through := func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			return handler(ctx, q)
+	s := NewServer(a, new(atomic.Int64))
+	wiretest.Benchmark(b, message, wiretest.Method(s.Register), func(ctx context.Context, codec encoding.CodecV2, data mem.BufferSlice) (proto.Message, error) {
+		m := new(ratelimitv3.RateLimitRequest)
+		if err := codec.Unmarshal(data, m); err != nil {
+			return nil, err
 		}
-		b.ReportAllocs()
-		for b.Loop() {
-			r, err := service.handle(nil, b.Context(), decode, through)
-			if err != nil {
-				b.Fatal(err)
-			}
-			out, err := codec.Marshal(r)
-			if err != nil {
-				b.Fatal(err)
-			}
-			out.Free()
+		q, err := plainRead(m)
+		if err != nil {
+			return nil, err
 		}
-	})
-	b.Run("plainly", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			m := new(ratelimitv3.RateLimitRequest)
-			if err := codec.Unmarshal(data, m); err != nil {
-				b.Fatal(err)
-			}
-			q, err := plainRead(m)
-			if err != nil {
-				b.Fatal(err)
-			}
-			q.match(a)
-			answer, err := s.decide(b.Context(), q)
-			if err != nil {
-				b.Fatal(err)
-			}
-			out, err := codec.Marshal(s.plainReply(q, &answer))
-			if err != nil {
-				b.Fatal(err)
-			}
-			out.Free()
-		}
+		q.match(a)
+		answer, err := s.decide(ctx, q)
+		return s.plainReply(q, &answer), err
 	})
 }

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ration-dev/ration/agent"
 	rationv1 "github.com/ration-dev/ration/api/ration/v1"
+	"github.com/ration-dev/ration/internal/wire/wiretest"
 	"github.com/ration-dev/ration/lease"
 	leaserpc "github.com/ration-dev/ration/lease/rpc"
 )
@@ -67,9 +67,7 @@ func agrees(t *testing.T, q *request, b []byte) {
 	if m := new(rationv1.CheckLimitsRequest); proto.Unmarshal(b, m) == nil {
 		want = outcome(plainCheck(m))
 	}
-	// In several pieces, as it may come.
-	half := len(b) / 2
-	for _, data := range []mem.BufferSlice{{mem.SliceBuffer(b)}, {mem.SliceBuffer(b[:half]), mem.SliceBuffer(b[half:])}} {
+	for _, data := range wiretest.InPieces(b) {
 		got := "malformed"
 		if leaserpc.NewCodec().Unmarshal(data, q) == nil {
 			got = outcome(q.check())
@@ -117,17 +115,12 @@ func FuzzReading(f *testing.F) {
 
 // The same for messages that are nearly right, one after another.
 func TestReadingIsTheProtobufLibrarys(t *testing.T) {
-	list, r, q := messages(t), rand.New(rand.NewPCG(1, 2)), new(request)
+	list, q := messages(t), new(request)
 	for _, b := range list {
 		agrees(t, q, b)
 	}
-	list = slices.DeleteFunc(list, func(b []byte) bool { return len(b) == 0 || len(b) > 400 })
-	for range 20_000 {
-		b := slices.Clone(list[r.IntN(len(list))])
-		for range 1 + r.IntN(3) {
-			b[r.IntN(len(b))] ^= 1 << r.IntN(8)
-		}
-		agrees(t, q, b[:len(b)-r.IntN(2)])
+	for b := range wiretest.Mangled(list) {
+		agrees(t, q, b)
 	}
 }
 
@@ -140,70 +133,27 @@ func TestRepliesAreWrittenAsTheProtobufLibraryReadsThem(t *testing.T) {
 			{Outcome: agent.Allowed, Mode: agent.FromPrefetch, Budget: "a/b", Version: uint64(n), Limit: lease.Tokens(n), Remaining: lease.Tokens(n / 2)},
 			{Outcome: agent.Denied, Mode: agent.FromMemory, RetryAfter: time.Duration(n), ResetAfter: time.Duration(n / 3), Never: n > 1, Reason: "never"},
 		} {
-			written, err := leaserpc.NewCodec().Marshal(reply(&a))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got rationv1.CheckLimitsResponse
-			if err := proto.Unmarshal(written.Materialize(), &got); err != nil {
-				t.Fatal(err)
-			}
-			if want := plainReply(&a); !proto.Equal(&got, want) {
-				t.Errorf("%v is written, want %v", &got, want)
-			}
-			written.Free()
+			wiretest.Written(t, reply(&a), plainReply(&a))
 		}
 	}
 }
-
-// registrar has a service's only method.
-type registrar struct{ handle grpc.MethodHandler }
-
-func (r *registrar) RegisterService(d *grpc.ServiceDesc, _ any) { r.handle = d.Methods[0].Handler }
 
 // BenchmarkCheck is the face alone, between the bytes of a request and those of
 // its reply; plainly is with the protobuf library's messages.
 func BenchmarkCheck(b *testing.B) {
 	checker := ready{Outcome: agent.Allowed, Mode: agent.FromPrefetch, Budget: "acme/route", Version: 3, Limit: 100_000, Remaining: 77_000, ResetAfter: 1_234_567_000}
-	codec, data := leaserpc.NewCodec(), mem.BufferSlice{mem.SliceBuffer(messages(b)[0])}
-	b.Run("ours", func(b *testing.B) {
-		var service registrar
-		NewServer(checker, new(atomic.Int64)).Register(&service)
-		decode := func(v any) error { return codec.Unmarshal(data, v) }
-		through := func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			return handler(ctx, q)
+	method := wiretest.Method(NewServer(checker, new(atomic.Int64)).Register)
+	wiretest.Benchmark(b, messages(b)[0], method, func(ctx context.Context, codec encoding.CodecV2, data mem.BufferSlice) (proto.Message, error) {
+		m := new(rationv1.CheckLimitsRequest)
+		if err := codec.Unmarshal(data, m); err != nil {
+			return nil, err
 		}
-		b.ReportAllocs()
-		for b.Loop() {
-			r, err := service.handle(nil, b.Context(), decode, through)
-			if err != nil {
-				b.Fatal(err)
-			}
-			out, err := codec.Marshal(r)
-			if err != nil {
-				b.Fatal(err)
-			}
-			out.Free()
+		check, err := plainCheck(m)
+		if err != nil {
+			return nil, err
 		}
-	})
-	b.Run("plainly", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			m := new(rationv1.CheckLimitsRequest)
-			if err := codec.Unmarshal(data, m); err != nil {
-				b.Fatal(err)
-			}
-			check, err := plainCheck(m)
-			if err != nil {
-				b.Fatal(err)
-			}
-			answer, _ := checker.Check(b.Context(), check)
-			out, err := codec.Marshal(plainReply(&answer))
-			if err != nil {
-				b.Fatal(err)
-			}
-			out.Free()
-		}
+		answer, err := checker.Check(ctx, check)
+		return plainReply(&answer), err
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	rationv1 "github.com/ration-dev/ration/api/ration/v1"
 	"github.com/ration-dev/ration/internal/wire"
+	"github.com/ration-dev/ration/internal/wire/wiretest"
 	"github.com/ration-dev/ration/lease/rpc"
 )
 
@@ -22,21 +23,17 @@ type unreadable struct{}
 func (*unreadable) Read([]byte, wire.Text) bool { panic("on purpose") }
 func (*unreadable) Reset() bool                 { return true }
 
-// registrar keeps the service that it is given.
-type registrar struct{ service *grpc.ServiceDesc }
-
-func (r *registrar) RegisterService(s *grpc.ServiceDesc, _ any) { r.service = s }
-
 // A message whose reading panics costs its call, not the process. Caught: a
 // message read before the interceptors are called.
 func TestAPanicOfAReaderCostsItsCall(t *testing.T) {
-	var r registrar
-	wire.Register(&r, rationv1.File_ration_v1_limit_proto.Services().ByName("LimitService"),
-		func(context.Context, *unreadable) (*wire.Reply, error) { return wire.NewReply(), nil })
+	method := wiretest.Method(func(r grpc.ServiceRegistrar) {
+		wire.Register(r, rationv1.File_ration_v1_limit_proto.Services().ByName("LimitService"),
+			func(context.Context, *unreadable) (*wire.Reply, error) { return wire.NewReply(), nil })
+	})
 	var panics atomic.Int64
 	decode := func(q any) error { return rpc.NewCodec().Unmarshal(nil, q) }
 	recovers := rpc.Recover(&panics, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if _, err := r.service.Methods[0].Handler(nil, t.Context(), decode, recovers); status.Code(err) != codes.Internal || panics.Load() != 1 {
+	if _, err := method(nil, t.Context(), decode, recovers); status.Code(err) != codes.Internal || panics.Load() != 1 {
 		t.Errorf("%v, and %d panics counted", err, panics.Load())
 	}
 }
