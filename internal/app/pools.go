@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/ration-dev/ration/allocation"
 	"github.com/ration-dev/ration/lease"
@@ -23,10 +24,12 @@ type pools struct {
 	now  atomic.Pointer[allocation.Now]
 }
 
-// maxPoolPages bounds one look at the ledger.
+// maxPoolPages bounds one look at the ledger, which rests for poolPause between two
+// pages: nobody waits for it, and others want the ledger meanwhile.
 const (
 	maxPoolPages = 40
 	poolPage     = 250
+	poolPause    = 50 * time.Millisecond
 )
 
 // look reads the ledger's pools, the first maxPoolPages pages by name.
@@ -34,7 +37,12 @@ func (p *pools) look(ctx context.Context, store allocation.Store) error {
 	var samples []poolSample
 	other := poolSample{budget: otherBudgets}
 	after := ""
-	for range maxPoolPages {
+	for page := range maxPoolPages {
+		if page > 0 {
+			if err := sleep(ctx, poolPause); err != nil {
+				return err
+			}
+		}
 		states, now, err := store.View(ctx, after, poolPage)
 		if err != nil {
 			return err
