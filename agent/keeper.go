@@ -241,19 +241,13 @@ func (k *Keeper) housekeeping() {
 		k.do(Lead{TTL: leadFor})
 	}
 	if k.now >= k.usedAt {
-		k.usedAt = k.now + k.jitter(k.sayUsedEvery())
+		k.usedAt = k.now + k.jitter(usedEvery)
 		k.do(Join{TTL: usedFor})
 		k.do(AskUsed{})
 		if k.leader {
 			k.do(ListInUse{})
 		}
 	}
-}
-
-// sayUsedEvery paces what is said and asked of all budgets in use at once. Twice
-// fit into what it holds for.
-func (k *Keeper) sayUsedEvery() time.Duration {
-	return min(max(usedEvery, time.Duration(k.active())*time.Second/looksPerSecond), usedFor*2/5)
 }
 
 // look reads the rows that are due, in bounded batches, as long as not too

@@ -65,23 +65,3 @@ func TestLooksAreSkippedWhereUseIsASmallChange(t *testing.T) {
 		}
 	}
 }
-
-// What is said of all budgets in use at once is said less often where there are
-// very many, and twice in the time that it holds for however many there are.
-// Caught: no upper bound.
-func TestVeryManyBudgetsAreSaidToBeInUseLessOften(t *testing.T) {
-	for active, want := range map[int]time.Duration{
-		0: usedEvery, 5000: usedEvery, 7500: 3 * time.Second, 1_000_000: usedFor * 2 / 5,
-	} {
-		k := NewKeeper(KeeperConfig{Rand: rand.New(rand.NewPCG(1, 2))})
-		k.order[Routine] = make(wards, active)
-		if got := k.sayUsedEvery(); got != want {
-			t.Errorf("%d budgets in %v, want %v", active, got, want)
-		}
-		for range 100 {
-			if got := 2 * k.jitter(want); got > usedFor {
-				t.Errorf("%d budgets twice in %v, want at most %v", active, got, usedFor)
-			}
-		}
-	}
-}
