@@ -155,7 +155,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the agent's metrics lack %s", want)
 		}
 	}
-	for query, want := range map[string]string{"acme/search": `"live": 0`, "nope": "no budget named"} {
+	for query, want := range map[string]string{"acme/search": `"live": 0`, "nope": "no budget named", "": "name a budget"} {
 		if _, answer := get(t, "http://"+d.Agents()[0].HTTPAddr()+"/debug/budgets?budget="+query); !strings.Contains(answer, want) {
 			t.Errorf("explaining %s: %s", query, answer)
 		}

@@ -53,7 +53,12 @@ type explainedLease struct {
 // as this agent sees it: why a check was denied.
 func explainHandler(r *agent.Runner) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		x, err := r.Explain(req.Context(), req.URL.Query().Get("budget"))
+		name := req.URL.Query().Get("budget")
+		if name == "" {
+			http.Error(w, "name a budget: "+req.URL.Path+"?budget=tenant/route_class", http.StatusBadRequest)
+			return
+		}
+		x, err := r.Explain(req.Context(), name)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
