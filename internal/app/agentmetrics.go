@@ -116,14 +116,15 @@ func decisionMetrics(l *live, s *agent.Stats) {
 	l.counter("ration_waiters_refused_total", "Decisions that could not wait because too many others did.", func() float64 { return float64(s.WaitersRefused.Load()) })
 }
 
-// wallets are what the region holds of the budgets in use, as of a look at most
-// walletPeriod ago. Nobody looks while nobody collects.
+// wallets are what the region holds of the budgets in use, as of a look that who
+// collects repeats after walletPeriod; the last one stands while the agent does not
+// answer.
 type wallets struct {
 	// ask looks; most is how many budgets are told apart.
 	ask func(ctx context.Context, most int) (first []agent.Wallet, others agent.Wallet, ok bool)
 
 	mu    sync.Mutex // guards what follows
-	until time.Time  // until when this is fresh
+	until time.Time  // until when nobody looks again
 	last  []agent.Wallet
 }
 
@@ -153,6 +154,7 @@ func (w *wallets) fresh() []agent.Wallet {
 	ctx, cancel := context.WithTimeout(context.Background(), walletPatience)
 	defer cancel()
 	first, others, ok := w.ask(ctx, maxBudgetLabels)
+	w.until = time.Now().Add(walletPeriod)
 	if !ok {
 		return w.last
 	}
@@ -165,6 +167,6 @@ func (w *wallets) fresh() []agent.Wallet {
 		others.Budget = otherBudgets
 		first = append(first, others)
 	}
-	w.last, w.until = first, time.Now().Add(walletPeriod)
+	w.last = first
 	return w.last
 }

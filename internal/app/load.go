@@ -81,6 +81,7 @@ func regionCount(a *Agent, c *regionCounter, budgets int) RegionCount {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	// The region uses none that are not among dev's.
 	all, _, _ := a.Runner().Wallets(ctx, budgets)
 	for _, w := range all {
 		for k := range w.Live {
