@@ -371,11 +371,11 @@ func (k *Keeper) lookEvery(w *ward) time.Duration {
 
 const (
 	// mostSkipped bounds looksSkipped: what nobody asks for, such as demand that
-	// moved, the leader is to find within a beat or two. Where the region has a
+	// moved, the leader is to find within a beat or two on average. Where the region has a
 	// fixed share there is nothing to find but what is to be booked as used.
 	mostSkipped      = 4
 	mostSkippedFixed = 16
-	longestLook      = time.Minute
+	longestLook      = time.Minute // before it is spread
 )
 
 // looksSkipped is how many times as long as every it takes, most at the longest,

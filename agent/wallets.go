@@ -18,9 +18,9 @@ type Wallet struct {
 	Alive [lease.Kinds]bool
 }
 
-// Wallets returns the wallets of the budgets that the region uses: the first so
-// many of them by name, sorted, and the sum of all others, without a name. Nothing
-// when ctx ends or the Runner does, which ok tells. For metrics and displays.
+// Wallets returns the wallets of the budgets that the region uses: the first most of
+// them by name, sorted, and the sum of all others, without a name. ok is false, and
+// the rest empty, when ctx or the Runner ended first. For metrics and displays.
 func (r *Runner) Wallets(ctx context.Context, most int) (first []Wallet, others Wallet, ok bool) {
 	answer := make(chan struct{})
 	ask := func(k *Keeper) {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ration-dev/ration/lease"
@@ -133,6 +134,14 @@ func testNames(w *wallet) {
 		w.Fatal(err)
 	}
 	equal(w, "disused, in use again", disused(time.Minute), 1)
+	var many []string
+	for i := range 1001 {
+		many = append(many, fmt.Sprintf("t/%d", i))
+	}
+	if err := s.Touch(ctx, many, time.Millisecond); err != nil {
+		w.Fatal(err)
+	}
+	equal(w, "many in use", len(must(s.InUse(ctx))), len(many)+1)
 	equal(w, "second leader", lead("two"), false)
 	equal(w, "three joins", must(s.Join(ctx, "three", time.Second)), 2)
 	equal(w, "three leaves", must(s.Leave(ctx, "three")), 1)
