@@ -198,8 +198,8 @@ func liveHeap() int {
 func usualHeap() int {
 	var looks []float64
 	for range 7 {
-		looks = append(looks, float64(liveHeap()))
 		time.Sleep(700 * time.Millisecond)
+		looks = append(looks, float64(liveHeap()))
 	}
 	return int(median(looks))
 }

@@ -10,7 +10,8 @@ import (
 
 // Register adds a service of one method to a gRPC server with the options of
 // lease/rpc, whose codec knows a Request and a Reply. answer keeps nothing of its
-// request but strings.
+// request but strings. Interceptors stand before the reading too, because one of them
+// is there for panics: what they are given is no request yet.
 func Register[Q any, P interface {
 	*Q
 	Request
@@ -18,7 +19,6 @@ func Register[Q any, P interface {
 	method := service.Methods().Get(0).Name()
 	info := &grpc.UnaryServerInfo{FullMethod: "/" + string(service.FullName()) + "/" + string(method)}
 	calls := sync.Pool{New: func() any { return new(call[Q]) }}
-	// Interceptors stand before the reading too: one of them is there for panics.
 	handle := func(ctx context.Context, req any) (any, error) {
 		c := req.(*call[Q])
 		if err := c.decode(&c.request); err != nil {
