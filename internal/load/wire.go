@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -34,6 +35,8 @@ const (
 // the server's doing. A call ends with its status. OpenWire closes conns; calls
 // without an answer by then count as failed, and their latency is not known.
 func OpenWire(conns []net.Conn, call Unary, rate float64, length time.Duration) Result {
+	// A processor more, as the goroutine that naps does not let go of its own.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + runtime.GOMAXPROCS(0)))
 	return openWire(conns, call, rate, length, nap)
 }
 
