@@ -99,7 +99,7 @@ func newAgentMetrics(reg prometheus.Registerer, s *agent.Stats, times *agentTime
 	count("ration_breaker_refused_total", "Store calls that the breaker stopped.", &s.BreakerRefused)
 	count("ration_urgent_dropped_total", "Urgent requests that found the queue full.", &s.UrgentDropped)
 	l.counter("ration_panics_total", "Panics that were caught.", func() float64 { return float64(s.Panics.Load() + panics.Load()) })
-	l.many(prometheus.GaugeValue, "ration_wallet_tokens", "Tokens that the region could spend now, by lease.", []string{"budget", "lease"}, w.each)
+	l.many(prometheus.GaugeValue, "ration_wallet_tokens", "Tokens that the region could spend when this agent looked last, by lease.", []string{"budget", "lease"}, w.each)
 	reg.MustRegister(l, times.decided, times.stored, times.synced)
 }
 
