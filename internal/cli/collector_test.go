@@ -34,8 +34,9 @@ func TestLittleGarbageIsNotCollected(t *testing.T) {
 			t.Errorf("%d collections of a quarter of what garbage may be", n)
 		}
 		// What is allocated while a collection marks counts as live, and so the next
-		// may be put off as far as it ever is.
-		if n := collections(allocate(4 * mostGarbage)); n < 2 || n > 4*mostGarbage/leastGarbage {
+		// may be put off as far as it ever is. One begins before all garbage is there
+		// that may be: by a twentieth, or by more on a busy machine.
+		if n := collections(allocate(4 * mostGarbage)); n < 2 || n > 2*4*mostGarbage/leastGarbage {
 			t.Errorf("%d collections of four times what garbage may be", n)
 		}
 	}
